@@ -1,0 +1,38 @@
+# `make demo` and `make test` do all the set-up themselves: they need only Python 3.11+ and make.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test test-fast lint format clean help
+help:            ## what can be made here
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 22
+
+# One environment, grown in two steps: what the demo needs, then what the tests need. Each stamp is newer than pyproject.toml when nothing has to be done.
+.venv/.demo: pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@echo "installing pcces into .venv (once)"; $(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+.venv/.dev: pyproject.toml .venv/.demo
+	@echo "installing what the tests need into .venv (once)"; $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+demo: .venv/.demo  ## the main job, start to end: minimise an inventory's cost under a service level, with the certificate and a picture
+	@$(BIN)/python examples/inventory.py
+
+test: .venv/.dev   ## every test
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+test-fast: .venv/.dev  ## all but the slow tail
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+
+lint: .venv/.dev   ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: .venv/.dev ## let ruff fix what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:           ## remove what was built
+	rm -rf .venv build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
