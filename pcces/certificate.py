@@ -1,0 +1,133 @@
+"""The final word on feasibility, from fresh samples.
+
+A certificate says: with the given joint confidence, over all constraints and over everything that was tested on the
+way, every constraint of the returned point is within tolerance. Which bound says so depends on what is known:
+
+- `betting`: the costs are bounded (the caller gave their range): a finite-sample bound that needs no further
+  assumption and holds at every sample size at once (Waudby-Smith & Ramdas 2023, hedged capital);
+- `t`: Student's bound on the mean: exact for normal noise, asymptotic otherwise;
+- `exact`: repeated evaluations agreed to the last bit, so there is no noise to bound.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import stdtrit
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Whether the answer is feasible, how sure that is, and how it was found out.
+
+    >>> c = Certificate(True, 0.95, (-0.2, -0.1), 400, "t", tested=1)
+    >>> print(c)
+    feasible with 95 % confidence: every upper bound is at most 0 (worst -0.1; 400 fresh samples, t bound)
+    """
+
+    holds: bool
+    confidence: float
+    upper_bounds: tuple[float, ...]  # joint upper confidence bounds of c_1 .. c_r at the returned point
+    samples: int  # fresh evaluations of the returned point
+    method: str  # "betting", "t" or "exact"
+    tested: int = 1  # candidates that were put to the test, this one included
+    tolerance: float = 0.0
+
+    def __str__(self) -> str:
+        worst = max(self.upper_bounds, default=-math.inf)
+        if not self.upper_bounds and self.holds:
+            return "feasible: there are no constraints but the bounds"
+        sure = "feasible" if self.method == "exact" else f"feasible with {100 * self.confidence:g} % confidence"
+        source = (
+            "evaluations without noise"
+            if self.method == "exact"
+            else f"{self.samples} fresh samples, {self.method} bound"
+        )
+        if self.holds:
+            return f"{sure}: every upper bound is at most {self.tolerance:g} (worst {worst:.3g}; {source})"
+        return f"NOT certified: the worst upper bound is {worst:.3g}, above {self.tolerance:g} ({source})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, for JSON."""
+        return asdict(self)
+
+
+def spend(confidence: float, look: int) -> float:
+    """The error probability the `look`-th test may use (1, 2, ..): halves, so that all of them together stay below
+    1 - confidence however many there are.
+
+    >>> sum(spend(0.95, k) for k in range(1, 50)) <= 0.05
+    True
+    """
+    return (1 - confidence) * 0.5**look
+
+
+def t_bound(samples: np.ndarray, error: float) -> np.ndarray:
+    """One-sided upper bounds on the means of the columns, jointly wrong with probability `error`.
+
+    >>> t_bound(np.array([[0.0], [2.0]]), 0.25)
+    array([2.])
+    """
+    n, r = samples.shape
+    if n < 2:
+        return np.full(r, math.inf)
+    return samples.mean(0) + stdtrit(n - 1, 1 - error / max(r, 1)) * samples.std(0, ddof=1) / math.sqrt(n)
+
+
+def betting_bound(samples: np.ndarray, error: float, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Upper bounds on the means of bounded columns, jointly wrong with probability `error`, at any sample size.
+
+    For each candidate mean m a gambler bets that the samples come out lower than m; where the wealth ever reaches
+    1 / error, m is too high. Bets use past samples only.
+
+    >>> x = np.random.default_rng(1).random((1000, 1)) * 0.2
+    >>> bool(0.1 < betting_bound(x, 0.05, np.zeros(1), np.ones(1))[0] < 0.12)
+    True
+    """
+    r = samples.shape[1]
+    bounds = np.empty(r)
+    for j in range(r):
+        span = high[j] - low[j]
+        x = (samples[:, j] - low[j]) / span
+        if np.any((x < -1e-9) | (x > 1 + 1e-9)):
+            raise ValueError(f"constraint {j} has a sample outside its stated range [{low[j]:g}, {high[j]:g}]")
+        bounds[j] = low[j] + span * _unit_betting_bound(x, error / r)
+    return bounds
+
+
+def _unit_betting_bound(x: np.ndarray, error: float) -> float:
+    if len(x) == 0:
+        return 1.0
+    count = np.arange(1, len(x) + 1)
+    mean = (0.5 + np.cumsum(x)) / (count + 1)
+    variance = (0.25 + np.cumsum((x - mean) ** 2)) / (count + 1)
+    past = np.concatenate([[0.25], variance[:-1]])
+    bet = np.sqrt(2 * math.log(1 / error) / (past * len(x)))  # predictable plug-in, tuned for this sample size
+
+    def rejected(m: float) -> bool:
+        """Whether mean >= m is implausible: wealth from betting on x < m reached 1 / error."""
+        stake = np.minimum(bet, 0.75 / (1 - m) if m < 1 else np.inf)
+        wealth = np.cumsum(np.log1p(np.maximum(stake * (m - x), -1 + 1e-12)))
+        return bool(wealth.max() >= math.log(1 / error))
+
+    if not rejected(1.0 - 1e-12):
+        return 1.0
+    low, high = 0.0, 1.0
+    for _ in range(40):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if rejected(middle) else (middle, high)
+    return high
+
+
+def upper_bounds(
+    samples: np.ndarray, error: float, ranges: Sequence[tuple[float, float]] | None = None
+) -> tuple[np.ndarray, str]:
+    """Joint upper confidence bounds on the column means, and the name of the bound used."""
+    if ranges is None:
+        return t_bound(samples, error), "t"
+    low, high = np.array(ranges, dtype=float).T
+    return betting_bound(samples, error, low, high), "betting"

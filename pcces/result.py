@@ -1,0 +1,102 @@
+"""The answer: a SciPy OptimizeResult with a certificate, a history, and a picture."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.optimize import OptimizeResult
+
+from pcces.certificate import Certificate
+from pcces.estimation import Estimate, estimate
+
+if TYPE_CHECKING:
+    from pcces.optimizer import Optimizer
+
+CERTIFIED, UNCERTIFIED, INFEASIBLE, RUNNING = 0, 1, 2, 3
+
+
+class Result(OptimizeResult):
+    """x, fun, constr, success, status, message, nit, nfev, certificate, history; `plot()` draws the search."""
+
+    def plot(self, path: Any = None) -> Any:
+        """Draw objective, constraints, step size and sample sizes over evaluations; save it if a path is given."""
+        from pcces.plot import plot_search
+
+        return plot_search(self, path)
+
+
+def make_result(optimizer: Optimizer) -> Result:
+    """Read the answer off an optimizer."""
+    m = optimizer.memory
+    z, best = m.state.x, m.incumbent
+    samples = m.certificate_samples
+    done = m.phase == "done"
+    if done and m.candidates:
+        z = m.candidates[-1] if m.holds else m.candidates[0]
+        best = estimate(samples) if samples is not None and m.holds else best
+    certificate = _certificate(optimizer, samples)
+    success = bool(done and certificate.holds)
+    status, message = _verdict(optimizer, best, certificate, success)
+    values: dict[str, Any] = dict(
+        x=optimizer.space.to_x(z),
+        fun=float(best.f) if best is not None else np.nan,
+        constr=_user_constraints(optimizer, best),
+        success=success,
+        status=status,
+        message=message,
+        nit=int(m.state.k),
+        nfev=m.evaluations,
+        failures=m.failures,
+        certificate=certificate,
+        history=optimizer.history,
+    )
+    return Result(**values)
+
+
+def _certificate(optimizer: Optimizer, samples: Any) -> Certificate:
+    m = optimizer.memory
+    bounds = () if m.bounds is None else tuple(float(b) for b in m.bounds)
+    if m.bounds is None and m.constraints > 0:
+        bounds = (float("inf"),) * m.constraints
+    return Certificate(
+        holds=bool(m.holds),
+        confidence=optimizer.confidence,
+        upper_bounds=bounds,
+        samples=0 if samples is None else len(samples),
+        method=m.method,
+        tested=len(m.candidates),
+    )
+
+
+def _user_constraints(optimizer: Optimizer, best: Estimate | None) -> np.ndarray:
+    """The estimates in the order the user gave them; an equality's value, not its pair of inequalities."""
+    m = optimizer.memory
+    if best is None or m.constraints <= 0:
+        return np.zeros(0)
+    equal = list(m.equal)
+    others = [i for i in range(m.constraints) if i not in equal]
+    values = np.empty(m.constraints)
+    values[others] = best.c[: len(others)]
+    values[equal] = best.c[len(others) : len(others) + len(equal)] + optimizer.options.equality_tolerance
+    return values
+
+
+def _verdict(optimizer: Optimizer, best: Estimate | None, certificate: Certificate, success: bool) -> tuple[int, str]:
+    m = optimizer.memory
+    failures = f"; {m.failures} of {m.evaluations} evaluations failed" if m.failures else ""
+    if m.phase != "done":
+        return RUNNING, "still running"
+    if success:
+        return CERTIFIED, f"{certificate}; {m.message}{failures}"
+    if best is None or not np.isfinite(best.f):
+        return INFEASIBLE, f"no point could be evaluated without failing; start elsewhere{failures}"
+    worst = int(np.argmax(best.c)) if best.c.size else 0
+    if best.c.size and best.c[worst] > 0:
+        hint = "the least violating point is returned; start closer to feasibility, widen the bounds, or give more evaluations"
+        return (
+            INFEASIBLE,
+            f"no feasible point was found: constraint {worst} is still violated by about {best.c[worst]:.3g}; {hint}{failures}",
+        )
+    hint = "give more evaluations, or a larger certify_share"
+    return UNCERTIFIED, f"{certificate}; the point looks feasible but could not be certified: {hint}{failures}"

@@ -1,0 +1,10 @@
+"""Search distributions with their recombinations: one file each."""
+
+from pcces.strategies.asebo import asebo
+from pcces.strategies.base import Strategy, mirrored
+from pcces.strategies.cma import cma
+from pcces.strategies.gaussian import gaussian
+from pcces.strategies.guided import guided
+from pcces.strategies.shaping import SHAPINGS
+
+__all__ = ["SHAPINGS", "Strategy", "asebo", "cma", "gaussian", "guided", "mirrored"]
