@@ -54,6 +54,8 @@ class TaskEnv(gymnasium.Env[np.ndarray, Any]):
     {'cost': 0.0, 'costs': {'off_centre': 0.0}, 'constraint_costs': [0.0]}
     """
 
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 30}  # noqa: RUF012 (Gymnasium's own habit)
+
     def __init__(self, task: str | Task, render_mode: str | None = None) -> None:
         import jax
 
@@ -61,7 +63,7 @@ class TaskEnv(gymnasium.Env[np.ndarray, Any]):
             raise ValueError(f"render_mode must be None or 'rgb_array', not {render_mode!r}")
         self.task = make(task)
         self.render_mode = render_mode
-        self.metadata = {"render_modes": ["rgb_array"], "render_fps": self.task.frames_per_second}
+        self.metadata = {**self.metadata, "render_fps": self.task.frames_per_second}
         size, actions = self.task.observation_size, self.task.actions
         low = np.array(self.task.observation_low or [-np.inf] * size, np.float32)
         high = np.array(self.task.observation_high or [np.inf] * size, np.float32)

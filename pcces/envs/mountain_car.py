@@ -146,7 +146,7 @@ def draw(state: jax.Array, goal: float, unsafe: float | None = None) -> np.ndarr
     if unsafe is not None:
         canvas.box(LEFT, -0.2, unsafe, 1.4, (*RED[:3], 90) if paying else RED_TINT)
         canvas.line([(unsafe, -0.2), (unsafe, 1.4)], RED, 2)
-        canvas.text((-0.83, 1.2), f"x ≤ {unsafe:g} costs 1 a step", RED if paying else GREY)
+        canvas.text((-0.83, 1.2), f"x <= {unsafe:g} costs 1 a step", RED if paying else GREY)
     xs = np.linspace(LEFT, 0.8, 120)
     surface = [(LEFT, 1.4), *zip(xs, hill(xs))]
     canvas.polygon([(-1.5, -0.2), (-1.5, 1.4), *surface, (0.8, -0.2)], GROUND)
