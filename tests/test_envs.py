@@ -101,6 +101,14 @@ def test_single_steps_are_gymnasiums(name):
         assert 0 < terminated.sum() < 2000  # or the line above would say little
 
 
+def test_acrobots_angles_stay_within_one_turn():
+    task, rng = make("Acrobot-v1"), np.random.default_rng(7)
+    states = rng.uniform([-math.pi, -math.pi, -12, -28], [math.pi, math.pi, 12, 28], (2000, 4)).astype(np.float32)
+    after = stepper(task)(states, np.ones(2000, int)).state
+    assert np.abs(after[:, :2]).max() <= math.pi + 1e-5
+    assert np.abs(after[:, 2]).max() <= 4 * math.pi + 1e-5 and np.abs(after[:, 3]).max() <= 9 * math.pi + 1e-5
+
+
 def heuristic(xp, name, observation, chance):
     """A policy that reaches the ends of episodes, in either array library; by chance it does something else."""
     stray = chance[0] < 0.2
@@ -344,17 +352,12 @@ def test_tasks_are_values():
         traces.append(task)
         return task.reset(key)
 
-    for name in (
-        "CartSafe-v0",
-        "CartSafe-v0",
-        "CartPole-v0",
-        "CartPole-v1",
-        "CartSafeDelayed-v0",
-        "CartSafeDelayed-v0",
-    ):
-        reset(make(name), KEY)
+    twice = ("CartSafe-v0", "CartSafe-v0", "CartPole-v0", "CartPole-v1", "CartSafeDelayed-v0", "CartSafeDelayed-v0")
+    for task in [make(name) for name in twice]:
+        reset(task, KEY)
     assert [task.name for task in traces] == ["CartSafe-v0", "CartPole-v0", "CartPole-v1", "CartSafeDelayed-v0"]
     assert make("CartSafe-v0") == make("CartSafe-v0") != make("CartPole-v0")
+    assert len({make(name) for name in twice}) == 4
     assert Delayed(make("CartPole-v0")) != Delayed(make("CartPole-v1"))
 
 
