@@ -86,6 +86,7 @@ class TaskEnv(gymnasium.Env[np.ndarray, Any]):
         super().reset(seed=seed)
         with self._on_cpu():
             self.state, self._key, observation = self._reset(int(self.np_random.integers(2**31)))
+        self._time = 0
         return np.array(observation), {}
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
@@ -93,13 +94,15 @@ class TaskEnv(gymnasium.Env[np.ndarray, Any]):
         if self.state is None:
             raise gymnasium.error.ResetNeeded("call reset before step")
         with self._on_cpu():
-            step, self._key, observation = self._step(self.state, self._action(action), self._key)
-        self.state = step.state
+            self.state, numbers = self._step(self.state, self._action(action), self._key, self._time)
+        self._time += 1
+        size = self.task.observation_size
+        observation, rest = np.split(np.array(numbers), [size])
+        reward, terminated, *costs = rest.tolist()
         info: dict[str, Any] = {}
         if self.task.cost_names:
-            costs = [float(cost) for cost in np.asarray(step.costs)]
             info = {"cost": sum(costs), "costs": dict(zip(self.task.cost_names, costs)), "constraint_costs": costs}
-        return np.array(observation), float(step.reward), bool(step.terminated), False, info
+        return observation, reward, bool(terminated), False, info
 
     def _action(self, action: Any) -> np.ndarray:
         if isinstance(self.task.actions, Discrete):
@@ -127,16 +130,18 @@ class TaskEnv(gymnasium.Env[np.ndarray, Any]):
 
 @functools.cache
 def _compiled(task: Task) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Reset and step. The numbers of a step come as one array: each array fetched from JAX costs more than the step."""
     import jax
+    import jax.numpy as jnp
 
     def reset(seed: Any) -> Any:
         key, start = jax.random.split(jax.random.key(seed))
         state = task.reset(start)
         return state, key, task.observe(state)
 
-    def step(state: Any, action: Any, key: Any) -> Any:
-        key, now = jax.random.split(key)
-        after = task.step(state, action, now)
-        return after, key, task.observe(after.state)
+    def step(state: Any, action: Any, key: Any, time: Any) -> Any:
+        after = task.step(state, action, jax.random.fold_in(key, time))
+        numbers = [task.observe(after.state), jnp.stack([after.reward, after.terminated]), after.costs]
+        return after.state, jnp.concatenate([jnp.float32(part) for part in numbers])
 
     return jax.jit(reset), jax.jit(step)
