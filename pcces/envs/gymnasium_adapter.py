@@ -94,15 +94,15 @@ class TaskEnv(gymnasium.Env[np.ndarray, Any]):
         if self.state is None:
             raise gymnasium.error.ResetNeeded("call reset before step")
         with self._on_cpu():
-            self.state, numbers = self._step(self.state, self._action(action), self._key, self._time)
+            self.state, after = self._step(self.state, self._action(action), self._key, self._time)
         self._time += 1
+        numbers = np.array(after)
         size = self.task.observation_size
-        observation, rest = np.split(np.array(numbers), [size])
-        reward, terminated, *costs = rest.tolist()
+        reward, terminated, *costs = numbers[size:].tolist()
         info: dict[str, Any] = {}
         if self.task.cost_names:
             info = {"cost": sum(costs), "costs": dict(zip(self.task.cost_names, costs)), "constraint_costs": costs}
-        return observation, reward, bool(terminated), False, info
+        return numbers[:size], reward, bool(terminated), False, info
 
     def _action(self, action: Any) -> np.ndarray:
         if isinstance(self.task.actions, Discrete):
