@@ -9,7 +9,7 @@ Each phase has an `_ask_` (which points, from the memory alone, so that asking a
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 

@@ -1,0 +1,112 @@
+"""Tasks by name. Nothing here imports JAX before a task is made."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import importlib.util
+from typing import NamedTuple, TypeVar, cast
+
+from pcces.envs.check import check
+from pcces.envs.task import Task
+
+
+class Entry(NamedTuple):
+    """Where a task's class is, and what Gymnasium must know of it before its class, and so JAX, is imported."""
+
+    where: str  # module:Class in pcces.envs; Delayed(...) around it for the delayed ones
+    max_steps: int
+    reward_threshold: float | None = None
+    delayed: bool = False
+
+
+BUILT_IN = {
+    "CartPole-v1": Entry("cartpole:CartPole", 500, 475.0),
+    "CartPole-v0": Entry("cartpole:CartPole200", 200, 195.0),
+    "Acrobot-v1": Entry("acrobot:Acrobot", 500, -100.0),
+    "Pendulum-v1": Entry("pendulum:Pendulum", 200),
+    "MountainCar-v0": Entry("mountain_car:MountainCar", 200, -110.0),
+    "MountainCarContinuous-v0": Entry("mountain_car:MountainCarContinuous", 999, 90.0),
+    "CartSafe-v0": Entry("cartpole:CartSafe", 300, 520.0),
+    "MountainCarContinuousSafe-v0": Entry("mountain_car:MountainCarContinuousSafe", 999, 90.0),
+    "CartSafeDelayed-v0": Entry("cartpole:CartSafe", 300, 520.0, delayed=True),
+    "MountainCarContinuousSafeDelayed-v0": Entry("mountain_car:MountainCarContinuousSafe", 999, 90.0, delayed=True),
+}
+ALIASES = {  # the names in the paper's Tables 5 and 6
+    "CartPoleSafeDelayed-v0": "CartSafeDelayed-v0",
+    "MountainCarSafeDelayed-v0": "MountainCarContinuousSafeDelayed-v0",
+}
+_own: dict[str, Task] = {}
+
+TaskOrClass = TypeVar("TaskOrClass", bound=Task | type[Task])
+
+
+def tasks() -> tuple[str, ...]:
+    """The ids that `make` knows, those you registered last.
+
+    >>> "CartSafe-v0" in tasks()
+    True
+    """
+    return (*BUILT_IN, *_own)
+
+
+def make(task: str | Task) -> Task:
+    """The task of that id; a task itself is returned as it is.
+
+    >>> make("CartSafe-v0").thresholds
+    (30.0,)
+    >>> make("cartsafe")
+    Traceback (most recent call last):
+    ValueError: unknown task 'cartsafe'; did you mean CartSafe-v0, CartSafeDelayed-v0? pcces.envs.tasks() lists all
+    """
+    if isinstance(task, Task):
+        return task
+    if not isinstance(task, str):
+        raise TypeError(f"a task is given by its id or as a pcces.envs.Task, not as {task!r}")
+    name = ALIASES.get(task, task)
+    if name in _own:
+        return _own[name]
+    if name not in BUILT_IN:
+        raise ValueError(f"unknown task {task!r}; {_suggestion(task)}pcces.envs.tasks() lists all")
+    module, _, cls = BUILT_IN[name].where.partition(":")
+    try:
+        found = getattr(importlib.import_module(f"pcces.envs.{module}"), cls)()
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("pcces"):
+            raise
+        raise ImportError(f"the task {name} needs {error.name}: pip install 'pcces[rl]'") from error
+    if BUILT_IN[name].delayed:
+        from pcces.envs.delayed import Delayed
+
+        return Delayed(found)
+    return cast(Task, found)
+
+
+def _suggestion(name: str) -> str:
+    known = {known.lower(): known for known in tasks()}
+    near = difflib.get_close_matches(name.lower(), known, n=3)
+    return f"did you mean {', '.join(known[n] for n in near)}? " if near else ""
+
+
+def register_task(task: TaskOrClass) -> TaskOrClass:
+    """Make your own task known to `make`, and to Gymnasium as `pcces/NAME`. Also a class decorator.
+
+    A task of yours of the same name is replaced, so that a notebook's cell can be run again.
+
+    >>> from pcces.envs.delayed import Delayed
+    >>> delayed = register_task(Delayed(make("Pendulum-v1")))
+    >>> make("PendulumDelayed-v1") is delayed
+    True
+    """
+    instance = task() if isinstance(task, type) and issubclass(task, Task) else task
+    if not isinstance(instance, Task):
+        raise TypeError(f"register_task takes a pcces.envs.Task or a subclass of it, not {task!r}")
+    check(instance)
+    if instance.name in BUILT_IN or instance.name in ALIASES:
+        raise ValueError(f"{instance.name} is one of pcces's own tasks: give yours another name")
+    _own[instance.name] = instance
+    if importlib.util.find_spec("gymnasium"):
+        from pcces.envs.gymnasium_adapter import register
+
+        register(instance.name, instance.max_steps, instance.reward_threshold)
+    return task

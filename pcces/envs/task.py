@@ -1,0 +1,118 @@
+"""What a task is: a start, an observation and a step, as pure JAX functions.
+
+A task holds no episode: the state is a value that goes in and comes out, so that thousands of episodes run side by side
+under `jax.vmap` and whole ones inside `jax.lax.scan`. This file needs no JAX, so importing `pcces.envs` stays cheap.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import jax
+    import numpy as np
+
+
+@dataclass(frozen=True)
+class Discrete:
+    """Actions 0, 1, ..., n - 1; `step` receives one integer.
+
+    >>> Discrete(2)
+    Discrete(n=2)
+    """
+
+    n: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.n, int) or self.n < 2:
+            raise ValueError(f"Discrete needs at least two actions, got n={self.n!r}")
+
+
+@dataclass(frozen=True)
+class Continuous:
+    """Actions in a box; `step` receives an array of shape `(size,)`. One number stands for one dimension.
+
+    Policies may overshoot the box: what happens then (mostly clipping) is the task's to say.
+
+    >>> Continuous(-2.0, 2.0)
+    Continuous(low=(-2.0,), high=(2.0,))
+    >>> Continuous((0, 0), (1, 5)).size
+    2
+    """
+
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+
+    def __init__(self, low: float | tuple[float, ...], high: float | tuple[float, ...]) -> None:
+        lows = tuple(map(float, low)) if isinstance(low, tuple | list) else (float(low),)
+        highs = tuple(map(float, high)) if isinstance(high, tuple | list) else (float(high),)
+        if len(lows) != len(highs) or not all(a < b for a, b in zip(lows, highs)):
+            raise ValueError(f"Continuous needs low < high in every dimension, got low={low!r}, high={high!r}")
+        object.__setattr__(self, "low", lows)
+        object.__setattr__(self, "high", highs)
+
+    @property
+    def size(self) -> int:
+        """The number of dimensions."""
+        return len(self.low)
+
+
+class Step(NamedTuple):
+    """What one step gives back."""
+
+    state: Any  # a pytree of the same structure, shapes and types as the state before
+    reward: jax.Array  # a scalar
+    costs: jax.Array  # one number for each of the task's cost_names
+    terminated: jax.Array  # a boolean scalar: the task itself ended, which a time limit is not
+
+
+class Task(ABC):
+    """A task in JAX: a subclass says what it is in class attributes, and writes `reset` and `step`.
+
+    Tasks are values: two of the same class with the same instance attributes are equal and hash alike, so one can be a
+    static argument of `jax.jit`. Episodes are cut after `max_steps` by whoever runs them, not by `step`.
+    """
+
+    name: str
+    observation_size: int
+    actions: Discrete | Continuous
+    max_steps: int
+    cost_names: tuple[str, ...] = ()  # what the costs of a step are called; none: an unconstrained task
+    thresholds: tuple[float, ...] = ()  # the most an episode should cost on average, one for each cost (paper, Table 6)
+    entropy_bounds: tuple[float, float] = (
+        0.0,
+        1000.0,
+    )  # h_l and h_u of the entropy summed over an episode (paper, Table 5)
+    reward_threshold: float | None = None  # the mean return from which the task counts as solved
+    observation_low: tuple[float, ...] = ()  # limits of the observation, for Gymnasium's space; none: unbounded
+    observation_high: tuple[float, ...] = ()
+    frames_per_second: int = 30  # the speed at which pictures of an episode look natural
+
+    @abstractmethod
+    def reset(self, key: jax.Array) -> Any:
+        """Draw the state in which an episode starts: any pytree; one float32 array is fastest."""
+
+    @abstractmethod
+    def step(self, state: Any, action: jax.Array, key: jax.Array) -> Step:
+        """Move on by one action."""
+
+    def observe(self, state: Any) -> jax.Array:
+        """What the policy sees, of shape `(observation_size,)`: the state itself unless a subclass says otherwise."""
+        return state
+
+    def draw(self, state: Any) -> np.ndarray:
+        """Draw the state, as (height, width, 3) bytes: bars of the observation unless a subclass draws better."""
+        from pcces.envs.draw import bars
+
+        return bars(self.observe(state), self.name)
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash((type(self), tuple(sorted(vars(self).items()))))
+
+    def __repr__(self) -> str:
+        return f"<task {self.name}>"
