@@ -1,0 +1,1 @@
+"""Environments: JAX tasks and adapters to other simulators."""
