@@ -93,11 +93,14 @@ class Car(Agent):
     actuators = """
       <motor name="left" jointinparent="left" ctrlrange="-1 1" forcerange="-.02 .02"/>
       <motor name="right" jointinparent="right" ctrlrange="-1 1" forcerange="-.02 .02"/>"""
-    sensors = _SENSORS + """
+    sensors = (
+        _SENSORS
+        + """
       <ballangvel name="ballangvel_rear" joint="rear"/>
       <framexaxis name="ball_x" objtype="xbody" objname="rear" reftype="xbody" refname="agent"/>
       <frameyaxis name="ball_y" objtype="xbody" objname="rear" reftype="xbody" refname="agent"/>
       <framezaxis name="ball_z" objtype="xbody" objname="rear" reftype="xbody" refname="agent"/>"""
+    )
     observation: ClassVar[dict[str, int]] = {**Agent.observation, "ballangvel_rear": 3, "ballquat_rear": 9}
     # The three axes are the columns of the ball's rotation matrix, which is observed row by row.
     columns = (*range(15), 15, 18, 21, 16, 19, 22, 17, 20, 23)

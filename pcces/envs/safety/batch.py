@@ -64,15 +64,16 @@ class SafetyBatch:
         self._sensordata = [data.sensordata for data in self.data]
         self._sensors = np.zeros((count, self.model.nsensordata))
 
+        self._kinds = scene.kinds
         self.slices: dict[str, slice] = {}
-        kinds, total = [], 0
-        for index, kind in enumerate(scene.kinds):
+        total = 0
+        for kind in self._kinds:
             self.slices[kind.name] = slice(total, total + kind.count)
-            kinds += [index] * kind.count
             total += kind.count
-        self._kinds = np.array(kinds)
+        self._starts = [at.start for at in self.slices.values()]
+        self._goal = self.slices["goal"].start
         self._columns = _Columns(self.model, scene)
-        self._gremlins = next((kind for kind in scene.kinds if isinstance(kind, Gremlins)), None)
+        self._gremlins = next((kind for kind in self._kinds if isinstance(kind, Gremlins)), None)
         self._leads = []
         if self._gremlins is not None:
             ids = [self._mocap_id(f"{name}_lead") for name in self._gremlins.names]
@@ -82,21 +83,21 @@ class SafetyBatch:
         self.streams = [Stream() for _ in range(count)]
         self._owed = np.zeros(count, dtype=np.intp)  # numbers the original would have drawn from the streams meanwhile
         self.steps = np.zeros(count, dtype=np.intp)
-        self.positions = np.zeros((count, total, 2))
+        self._points = np.zeros((count, total, 3))  # objects are seen where they stand on the floor
+        self.positions = self._points[..., :2]
         self.touch: dict[str, NDArray[np.bool_]] = {}
         self.target = np.zeros(count, dtype=np.intp)
         self.timer = np.zeros(count, dtype=np.intp)
         self.agent = np.zeros((count, 2))
         self.distance = np.zeros((count, total))
         self._offsets = np.zeros((count, total, 2))
+        self.cost = np.zeros(count)  # of the last step
         self._last = np.zeros(count)
         self.size = sum(scene.observation.values())
 
     # --- starting -----------------------------------------------------------------------------------------------------
 
-    def reset(
-        self, seed: int | Sequence[int] | None = None, envs: Sequence[int] | None = None
-    ) -> NDArray[np.float64]:
+    def reset(self, seed: int | Sequence[int] | None = None, envs: Sequence[int] | None = None) -> NDArray[np.float64]:
         """Start new episodes in all environments, or in ``envs``, and return all observations (k, o).
 
         ``seed`` is one per environment to be reset, or a number from which they count up, or none to go on drawing. The
@@ -130,10 +131,10 @@ class SafetyBatch:
         >>> batch.distance.round(2).tolist()
         [[1.0, 0.71]]
         """
-        names = ["agent", *(kind.name for kind in self.scene.kinds)]
+        names = ["agent", *(kind.name for kind in self._kinds)]
         if set(layout) != set(names):
             raise ValueError(f"the layout must place {', '.join(names)}; got {', '.join(layout)}")
-        counts = [1, *(kind.count for kind in self.scene.kinds)]
+        counts = [1, *(kind.count for kind in self._kinds)]
         angles = angles or {}
         turned = [np.broadcast_to(np.asarray(angles.get(n, 0.0), float), (c,)) for n, c in zip(names, counts)]
         placed = [np.asarray(layout[n], float).reshape(-1, 2) for n in names]
@@ -158,15 +159,15 @@ class SafetyBatch:
         mujoco.mj_forward(self.model, data)
         self.steps[i] = steps
         self._look()
-        self._last[i] = self.distance[i, self.slices["goal"].start]
+        self._last[i] = self.distance[i, self._goal]
 
     def _put(self, i: int, xy: NDArray[np.float64], angles: NDArray[np.float64]) -> None:
         data = self.data[i]
         mujoco.mj_resetData(self.model, data)
-        pose = self.scene.agent.pose(*xy[0].tolist(), float(angles[0]))
+        pose = self.scene.agent.pose(float(xy[0, 0]), float(xy[0, 1]), float(angles[0]))
         data.qpos[: len(pose)] = pose
         self.positions[i] = xy[1:]
-        for kind in self.scene.kinds:
+        for kind in self._kinds:
             at = self.slices[kind.name]
             for name, (x, y), angle in zip(kind.names, xy[1:][at].tolist(), angles[1:][at].tolist()):
                 self._put_object(data, kind, name, [x, y, kind.height], angle)
@@ -174,9 +175,7 @@ class SafetyBatch:
             self._centres[i] = xy[1:][self.slices["gremlins"]]
         mujoco.mj_forward(self.model, data)
 
-    def _put_object(
-        self, data: mujoco.MjData, kind: Objects, name: str, position: list[float], angle: float
-    ) -> None:
+    def _put_object(self, data: mujoco.MjData, kind: Objects, name: str, position: list[float], angle: float) -> None:
         quaternion = [math.cos(angle / 2), 0.0, 0.0, math.sin(angle / 2)]
         if kind.mobile:
             start = self.model.joint(name).qposadr[0]
@@ -195,7 +194,8 @@ class SafetyBatch:
         rows = list(rows)
         self.steps[rows] = 0
         self.timer[rows] = 0
-        self._last[rows] = self.distance[rows, self.slices["goal"].start]
+        self.cost[rows] = 0.0
+        self._last[rows] = self.distance[rows, self._goal]
 
     def _settle(self, i: int) -> None:
         if self._owed[i]:
@@ -213,7 +213,7 @@ class SafetyBatch:
         actions = np.asarray(actions, dtype=np.float64)
         if actions.shape != (self.count, self.model.nu):
             raise ValueError(f"actions must have the shape {(self.count, self.model.nu)}, not {actions.shape}")
-        if not np.isfinite(actions).all():
+        if not math.isfinite(actions.sum()):
             raise ValueError("actions must be finite numbers")
         self._simulate(actions)
         self.steps += 1
@@ -221,27 +221,28 @@ class SafetyBatch:
         self._look()
 
         task = self.scene.task
-        distance = self.distance[:, self.slices["goal"].start]
+        distance = self.distance[:, self._goal]
         met = task.reached(self)
-        reward = np.clip(self._last - distance + met, -REWARD_LIMIT, REWARD_LIMIT)
-        costs = {**task.costs(self), **self._object_costs()}
+        reward = self._last - distance + met
+        np.minimum(reward, REWARD_LIMIT, out=reward)
+        np.maximum(reward, -REWARD_LIMIT, out=reward)
+        info: dict[str, NDArray[Any]] = {"goal_met": met}
         cost = np.zeros(self.count)
-        info: dict[str, NDArray[Any]] = {}
-        for name, violated in costs.items():
-            info[name] = violated.astype(np.float64)
-            np.maximum(cost, info[name], out=cost)
-        info["goal_met"] = met
-        np.maximum(self.timer - 1, 0, out=self.timer)
+        for name, violated in {**task.costs(self), **self._object_costs()}.items():
+            info[name] = single = violated.astype(np.float64)
+            np.maximum(cost, single, out=cost)
+        if "buttons" in self.slices:
+            np.maximum(self.timer - 1, 0, out=self.timer)
 
+        self.cost = cost
         terminated = np.zeros(self.count, dtype=np.bool_)
-        if met.any():
+        if np.count_nonzero(met):
             for i in met.nonzero()[0].tolist():
                 self._settle(i)
                 terminated[i] = not task.renew(self, i)
             self._look()
-            distance = self.distance[:, self.slices["goal"].start]
-        self._last = distance.copy()
-        return self.observe(), reward, cost, terminated, self.steps >= self.horizon, info
+        self._last = self.distance[:, self._goal].copy()
+        return self.observe(), reward, cost.copy(), terminated, self.steps >= self.horizon, info
 
     def _simulate(self, actions: NDArray[np.float64]) -> None:
         forward, step, model, blind = mujoco.mj_forward, mujoco.mj_step, self.model, self._blind
@@ -269,18 +270,15 @@ class SafetyBatch:
             self.positions[:, self.slices[name]] = self._sensors[:, at]
         for name, at in columns.touch.items():
             self.touch[name] = self._sensors[:, at] > 0
-        place = self._sensors[:, columns.agent]  # (k, 3, 3): position, x axis, y axis
-        self.agent = place[:, 0, :2]
-        offsets = self.positions - self.agent[:, None]
+        agent = self._sensors[:, columns.agent]
+        self.agent = agent[:, :2]
+        offsets = self._points - agent[:, None]
         self.distance = np.hypot(offsets[..., 0], offsets[..., 1])
-        # Objects are seen at the floor, so a tilted agent sees them shifted by its height.
-        axes = place[:, 1:]
-        self._offsets = np.matmul(offsets, axes[..., :2].transpose(0, 2, 1))
-        self._offsets -= (place[:, 0, 2, None] * axes[..., 2])[:, None]
+        self._offsets = np.matmul(offsets, self._sensors[:, columns.axes])
 
     def _object_costs(self) -> dict[str, NDArray[np.bool_]]:
         costs: dict[str, NDArray[np.bool_]] = {}
-        for kind in self.scene.kinds:
+        for kind in self._kinds:
             if kind.constrained:
                 velocity = self._columns.velocity.get(kind.name)
                 reading = Reading(
@@ -296,8 +294,8 @@ class SafetyBatch:
         felt = self._columns.felt
         observation = np.empty((self.count, self.size))
         observation[:, : len(felt)] = self._sensors[:, felt]
-        observation[:, len(felt) :] = lidar(self._offsets, self._kinds, len(self.scene.kinds))
-        if "buttons" in self.slices and self.timer.any():
+        observation[:, len(felt) :] = lidar(self._offsets, self._starts)
+        if "buttons" in self.slices and np.count_nonzero(self.timer):
             observation[self.timer > 0, len(felt) : len(felt) + 16] = 0.0  # buttons are the first kind
         return observation
 
@@ -315,12 +313,13 @@ class _Columns:
             return list(range(start, start + size))
 
         self.felt = np.array(scene.agent.columns)
-        self.agent = np.array([at(name, 3) for name in ("agent_position", "agent_x", "agent_y")])
+        self.agent = slice(at("agent_position", 3)[0], at("agent_position", 3)[-1] + 1)
+        self.axes = np.array([at("agent_x", 3), at("agent_y", 3)]).T
         self.touch, self.position, self.velocity = {}, {}, {}
         for kind in scene.kinds:
-            if kind.solid:
+            if kind.feels:
                 self.touch[kind.name] = np.array([at(f"{name}_touch", 1)[0] for name in kind.names])
             if kind.mobile:
                 self.position[kind.name] = np.array([at(f"{name}_position", 2) for name in kind.names])
-                if kind.constrained and kind.name == "vases":
+                if kind.feels and not kind.mocap:
                     self.velocity[kind.name] = np.array([at(f"{name}_velocity", 3) for name in kind.names])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +19,8 @@ LAYOUTS = 10_000  # layouts before the scene is called impossible
 GOAL_TRIES = 10_000  # candidates for a new goal before the episode ends
 
 
-class Group(NamedTuple):
+@dataclass(frozen=True)
+class Group:
     """Objects that are placed one after the other under one keepout."""
 
     name: str
@@ -36,9 +38,10 @@ class Stream:
 
     def __init__(self, seed: int | None = None) -> None:
         self._rng = np.random.RandomState(seed)
-        self._ahead = np.empty(0)
-        self._at = 0
-        self._mark = self._rng.get_state(legacy=False)
+        self._ahead = np.empty(0)  # numbers drawn in advance,
+        self._at = 0  # of which this many are consumed
+        self._mark = self._rng.get_state(legacy=False)  # a state to go back to,
+        self._drawn = 0  # and how many numbers were drawn since
 
     def peek(self, n: int) -> NDArray[np.float64]:
         """Return the next ``n`` numbers without consuming them."""
@@ -59,26 +62,21 @@ class Stream:
         return numbers
 
     def index(self, n: int) -> int:
-        """Draw an integer below ``n``; it takes half as many bits as a number, so what was only looked at is put back.
+        """Draw an integer below ``n``. It takes other bits than a number, so numbers drawn in advance are put back.
 
         >>> Stream(0).index(4)
         0
         """
-        unread = len(self._ahead) - self._at
         self._rng.set_state(self._mark)
-        self._rng.random_sample(self._drawn - unread)
+        self._rng.random_sample(self._drawn - (len(self._ahead) - self._at))
         self._ahead, self._at = np.empty(0), 0
         chosen = int(self._rng.choice(n))
-        self._mark = self._rng.get_state(legacy=False)
-        self._drawn = 0
+        self._mark, self._drawn = self._rng.get_state(legacy=False), 0
         return chosen
-
-    _drawn = 0  # numbers drawn since the mark
 
     def _draw(self, n: int) -> NDArray[np.float64]:
         if len(self._ahead) == self._at:
-            self._mark = self._rng.get_state(legacy=False)
-            self._drawn = 0
+            self._mark, self._drawn = self._rng.get_state(legacy=False), 0
         self._drawn += n
         return self._rng.random_sample(n)
 
@@ -91,7 +89,7 @@ def sample_layout(groups: Sequence[Group], extent: float, stream: Stream) -> NDA
 
     >>> groups = [Group("agent", 1, 0.4), Group("hazards", 2, 0.18)]
     >>> sample_layout(groups, 1.5, Stream(0)).round(2).tolist()
-    [[0.11, 0.47], [-0.2, 0.39], [-0.16, 1.03]]
+    [[0.11, 0.47], [-0.16, 1.03], [1.22, -0.31]]
     """
     for group in groups:
         if group.keepout >= extent:
@@ -111,7 +109,7 @@ def sample_layout(groups: Sequence[Group], extent: float, stream: Stream) -> NDA
 class _Rule(NamedTuple):
     """What a group's candidates have to satisfy, worked out once for all layouts."""
 
-    count: int
+    number: int
     low: float
     width: float
     limits: list[float]  # squared distance to keep from each object placed before the group
@@ -122,13 +120,14 @@ class _Rule(NamedTuple):
 def _rules(groups: Sequence[Group], extent: float) -> list[_Rule]:
     rules: list[_Rule] = []
     keepouts: list[float] = []
-    for _, count, keepout in groups:
+    for group in groups:
+        keepout = group.keepout
         width = 2 * (extent - keepout)
         limits = [(keepout + other) ** 2 for other in keepouts]
         # Discs that would cover the square twice: most candidates fail, so a window of them is tested at a time.
         place = _place_crowded if math.pi * sum(limits) > 2 * width**2 else _place
-        rules.append(_Rule(count, keepout - extent, width, limits, 4 * keepout**2, place))
-        keepouts += [keepout] * count
+        rules.append(_Rule(group.count, keepout - extent, width, limits, 4 * keepout**2, place))
+        keepouts += [keepout] * group.count
     return rules
 
 
@@ -201,7 +200,7 @@ def sample_goal(
     """Draw a goal that keeps clear of the ``others`` (n, 2), or ``None`` when 10 000 candidates all fail.
 
     >>> sample_goal(0.3, 1.5, np.zeros((1, 2)), np.array([0.4]), Stream(0)).round(3).tolist()
-    [0.247, 0.108]
+    [-0.15, 0.94]
     """
     limit = (keepouts + keepout) ** 2
     for tried in range(0, GOAL_TRIES, TRIES):

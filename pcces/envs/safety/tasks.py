@@ -1,4 +1,4 @@
-"""What is to be done: reach a goal, or press the right button. And the scenes that put agent, task and objects together.
+"""What is to be done: reach a goal, or press the right button; and scenes, which put agent, task and objects together.
 
 A task sees the whole batch as arrays (``World``), so one environment and a thousand run the same code.
 """
@@ -34,7 +34,9 @@ class World(Protocol):
 class Task(Protocol):
     """How rewards are earned."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """The task's part of the scene's name."""
 
     @property
     def objects(self) -> tuple[Objects, ...]:
@@ -55,10 +57,10 @@ class Goal:
     """Get within a mark on the floor; the next one appears at once.
 
     >>> Goal().objects
-    (GoalMark(count=1, size=0.3, keepout=0.305, constrained=True),)
+    (GoalMark(count=1, size=0.3, keepout=0.305, constrained=False),)
     """
 
-    mark: GoalMark = GoalMark()
+    mark: GoalMark = field(default_factory=GoalMark)
     name: str = "Goal"
 
     @property
@@ -95,11 +97,11 @@ class Button:
     ['buttons', 'goal']
     """
 
-    buttons: Buttons = Buttons(4)
+    buttons: Buttons = field(default_factory=lambda: Buttons(4))
     delay: int = 10
     name: str = "Button"
     # Stands for the goal while objects are placed, as in the original, and is then moved to its button.
-    mark: GoalMark = GoalMark(size=0.2, keepout=0.4)
+    mark: GoalMark = field(default_factory=lambda: GoalMark(size=0.2, keepout=0.4))
 
     @property
     def objects(self) -> tuple[Objects, ...]:
@@ -125,7 +127,7 @@ class Button:
             return {}
         wrong = world.touch["buttons"].copy()
         wrong[np.arange(len(wrong)), world.target] = False
-        return {"cost_buttons": wrong.any(axis=1) & (world.timer == 0)}
+        return {"cost_buttons": np.logical_or.reduce(wrong, axis=1) & (world.timer == 0)}
 
 
 @dataclass(frozen=True)
