@@ -13,6 +13,7 @@ from .tasks import Scene
 
 _MIDDLES = (np.arange(BINS) + 0.5) * (2 * np.pi / BINS)
 _DIRECTIONS = np.stack([np.cos(_MIDDLES), np.sin(_MIDDLES)], axis=-1)
+_LEFT = np.stack([-np.sin(_MIDDLES), np.cos(_MIDDLES)], axis=-1)  # of these directions
 
 
 class Driver:
@@ -44,12 +45,13 @@ class Driver:
         """Return the action (2,), or the actions (k, 2)."""
         rows = np.atleast_2d(np.asarray(observation, dtype=np.float64))
         goal = rows[:, self._at["goal_lidar"]]
-        heading = self._goal_direction(goal)
+        direct = self._goal_direction(goal)
+        heading = direct.copy()
         for name in self._shunned:
-            heading -= self.caution * self._repulsion(rows[:, self._at[name]])
+            heading += self.caution * self._way_round(rows[:, self._at[name]], direct, 0.6)
         if "buttons_lidar" in self._at:
             buttons = rows[:, self._at["buttons_lidar"]]
-            heading -= self.caution * self._repulsion(np.where(buttons > goal + 1e-6, buttons, 0.0), 0.4)
+            heading += self.caution * self._way_round(np.where(buttons > goal + 1e-6, buttons, 0.0), direct, 0.4)
         forward = -np.pi / 2 if self.car else 0.0  # the car's front looks along its negative y axis
         angle = np.arctan2(heading[:, 1], heading[:, 0]) - forward
         angle = (angle + np.pi) % (2 * np.pi) - np.pi
@@ -75,7 +77,8 @@ class Driver:
         return np.stack([np.cos(angle), np.sin(angle)], axis=-1)
 
     @staticmethod
-    def _repulsion(reading: NDArray[np.float64], range_: float = 0.6) -> NDArray[np.float64]:
-        """Return a push away from what is nearer than ``range_`` metres, growing to 1 a bin at no distance."""
-        distance = REACH * (1 - reading)
-        return np.maximum(0.0, 1 - distance / range_) @ _DIRECTIONS
+    def _way_round(reading: NDArray[np.float64], direct: NDArray[np.float64], near: float) -> NDArray[np.float64]:
+        """Return a push off everything nearer than ``near`` metres and past it, on the side of the goal."""
+        strength = np.maximum(0.0, 1 - REACH * (1 - reading) / near)
+        side = np.sign(direct @ _LEFT.T)
+        return -strength @ _DIRECTIONS + (strength * side) @ _LEFT
