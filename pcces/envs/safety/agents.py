@@ -21,9 +21,8 @@ class Agent:
     keepout: ClassVar[float] = 0.4
     bodies: ClassVar[str]
     actuators: ClassVar[str]
-    sensors: ClassVar[str] = _SENSORS  # the first sensors of the model
-    observation: ClassVar[dict[str, int]] = dict.fromkeys(_FELT, 3)  # the agent's part, name by name
-    columns: ClassVar[tuple[int, ...]] = tuple(range(12))  # where that part lies in the sensor readings
+    sensors: ClassVar[str] = _SENSORS  # what the agent feels, in the order of the observation
+    observation: ClassVar[dict[str, int]] = dict.fromkeys(_FELT, 3)  # their names and sizes
 
     def pose(self, x: float, y: float, angle: float) -> list[float]:
         """Return the joint positions of the agent at rest at (x, y), turned by ``angle``."""
@@ -93,17 +92,13 @@ class Car(Agent):
     actuators = """
       <motor name="left" jointinparent="left" ctrlrange="-1 1" forcerange="-.02 .02"/>
       <motor name="right" jointinparent="right" ctrlrange="-1 1" forcerange="-.02 .02"/>"""
-    sensors = (
-        _SENSORS
-        + """
+    # The ball's rotation matrix, row by row: its rows are the car's axes as the ball sees them.
+    sensors = f"""{_SENSORS}
       <ballangvel name="ballangvel_rear" joint="rear"/>
-      <framexaxis name="ball_x" objtype="xbody" objname="rear" reftype="xbody" refname="agent"/>
-      <frameyaxis name="ball_y" objtype="xbody" objname="rear" reftype="xbody" refname="agent"/>
-      <framezaxis name="ball_z" objtype="xbody" objname="rear" reftype="xbody" refname="agent"/>"""
-    )
+      <framexaxis name="ball_x" objtype="xbody" objname="agent" reftype="xbody" refname="rear"/>
+      <frameyaxis name="ball_y" objtype="xbody" objname="agent" reftype="xbody" refname="rear"/>
+      <framezaxis name="ball_z" objtype="xbody" objname="agent" reftype="xbody" refname="rear"/>"""
     observation: ClassVar[dict[str, int]] = {**Agent.observation, "ballangvel_rear": 3, "ballquat_rear": 9}
-    # The three axes are the columns of the ball's rotation matrix, which is observed row by row.
-    columns = (*range(15), 15, 18, 21, 16, 19, 22, 17, 20, 23)
 
     def pose(self, x: float, y: float, angle: float) -> list[float]:
         """Return position and quaternion of the chassis, two wheel angles and the ball's quaternion."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .layout import Stream, sample_layout
-from .lidar import lidar
+from .lidar import BINS, lidar
 from .model import compile_model, mujoco
 from .objects import Gremlins, Objects, Reading
 from .tasks import Scene
@@ -26,7 +26,7 @@ Step = tuple[
     NDArray[np.float64],
     NDArray[np.bool_],
     NDArray[np.bool_],
-    dict[str, NDArray[Any]],
+    dict[str, NDArray[np.bool_]],
 ]
 
 
@@ -42,7 +42,7 @@ class SafetyBatch:
     (3, 60)
     >>> observation, reward, cost, terminated, truncated, info = batch.step([[1.0, 0.0]] * 3)
     >>> cost.tolist(), info["cost_hazards"].tolist()
-    ([0.0, 0.0, 0.0], [0.0, 0.0, 0.0])
+    ([0.0, 0.0, 0.0], [False, False, False])
     """
 
     def __init__(self, scene: Scene | str, count: int, *, horizon: int = 1000, **changes: Any) -> None:
@@ -70,9 +70,9 @@ class SafetyBatch:
         for kind in self._kinds:
             self.slices[kind.name] = slice(total, total + kind.count)
             total += kind.count
-        self._starts = [at.start for at in self.slices.values()]
+        self._starts = np.array([at.start for at in self.slices.values()])
         self._goal = self.slices["goal"].start
-        self._columns = _Columns(self.model, scene)
+        self._seen = _Readings(self.model, scene, self._sensors)
         self._gremlins = next((kind for kind in self._kinds if isinstance(kind, Gremlins)), None)
         self._leads = []
         if self._gremlins is not None:
@@ -81,14 +81,16 @@ class SafetyBatch:
             self._centres = np.zeros((count, self._gremlins.count, 2))
 
         self.streams = [Stream() for _ in range(count)]
-        self._owed = np.zeros(count, dtype=np.intp)  # numbers the original would have drawn from the streams meanwhile
+        self._started = False
+        self._ticks = 0  # steps of the batch, over all episodes,
+        self._settled = [0] * count  # and up to which of them the streams have been wound on
         self.steps = np.zeros(count, dtype=np.intp)
         self._points = np.zeros((count, total, 3))  # objects are seen where they stand on the floor
         self.positions = self._points[..., :2]
         self.touch: dict[str, NDArray[np.bool_]] = {}
         self.target = np.zeros(count, dtype=np.intp)
         self.timer = np.zeros(count, dtype=np.intp)
-        self.agent = np.zeros((count, 2))
+        self.agent = self._seen.agent[:, 0, :2]
         self.distance = np.zeros((count, total))
         self._offsets = np.zeros((count, total, 2))
         self.cost = np.zeros(count)  # of the last step
@@ -110,7 +112,7 @@ class SafetyBatch:
                 raise ValueError(f"{len(rows)} environments need as many seeds, not {len(seeds)}")
             for i, number in zip(rows, seeds):
                 self.streams[i] = Stream(number)
-                self._owed[i] = 0
+                self._settled[i] = self._ticks
         for i in rows:
             self._settle(i)
             xy = sample_layout(self.scene.groups, self.scene.extent, self.streams[i])
@@ -192,32 +194,36 @@ class SafetyBatch:
 
     def _begin(self, rows: Sequence[int]) -> None:
         rows = list(rows)
+        self._started = True
         self.steps[rows] = 0
         self.timer[rows] = 0
         self.cost[rows] = 0.0
+        self._last = self._last.copy()
         self._last[rows] = self.distance[rows, self._goal]
 
     def _settle(self, i: int) -> None:
-        if self._owed[i]:
-            self.streams[i].skip(int(self._owed[i]))
-            self._owed[i] = 0
+        """Wind stream ``i`` on: at each step the original draws how many physics steps it has, always ten."""
+        self.streams[i].skip(self._ticks - self._settled[i])
+        self._settled[i] = self._ticks
 
     # --- stepping -----------------------------------------------------------------------------------------------------
 
     def step(self, actions: ArrayLike) -> Step:
         """Take one step with ``actions`` (k, 2) in [-1, 1]; beyond that they are clipped.
 
-        Returns observation (k, o), reward (k,), cost (k,), terminated (k,), truncated (k,) and the single costs by name
-        with "goal_met", each (k,).
+        Returns observation (k, o), reward (k,), cost (k,), terminated (k,), truncated (k,) and, each (k,), which
+        environments violate what ("cost_hazards" and so on) and which reached their goal ("goal_met").
         """
         actions = np.asarray(actions, dtype=np.float64)
         if actions.shape != (self.count, self.model.nu):
             raise ValueError(f"actions must have the shape {(self.count, self.model.nu)}, not {actions.shape}")
         if not math.isfinite(actions.sum()):
             raise ValueError("actions must be finite numbers")
+        if not self._started:
+            raise ValueError("call reset() before the first step()")
         self._simulate(actions)
         self.steps += 1
-        self._owed += 1
+        self._ticks += 1
         self._look()
 
         task = self.scene.task
@@ -226,30 +232,32 @@ class SafetyBatch:
         reward = self._last - distance + met
         np.minimum(reward, REWARD_LIMIT, out=reward)
         np.maximum(reward, -REWARD_LIMIT, out=reward)
-        info: dict[str, NDArray[Any]] = {"goal_met": met}
-        cost = np.zeros(self.count)
-        for name, violated in {**task.costs(self), **self._object_costs()}.items():
-            info[name] = single = violated.astype(np.float64)
-            np.maximum(cost, single, out=cost)
+        info = {**task.costs(self), **self._object_costs()}
+        violated = np.zeros(self.count, dtype=np.bool_)
+        for single in info.values():
+            violated |= single
+        self.cost = cost = violated.astype(np.float64)
+        info["goal_met"] = met
         if "buttons" in self.slices:
             np.maximum(self.timer - 1, 0, out=self.timer)
 
-        self.cost = cost
         terminated = np.zeros(self.count, dtype=np.bool_)
         if np.count_nonzero(met):
             for i in met.nonzero()[0].tolist():
                 self._settle(i)
                 terminated[i] = not task.renew(self, i)
             self._look()
-        self._last = self.distance[:, self._goal].copy()
-        return self.observe(), reward, cost.copy(), terminated, self.steps >= self.horizon, info
+        self._last = self.distance[:, self._goal]
+        return self.observe(), reward, cost, terminated, self.steps >= self.horizon, info
 
     def _simulate(self, actions: NDArray[np.float64]) -> None:
         forward, step, model, blind = mujoco.mj_forward, mujoco.mj_step, self.model, self._blind
         if self._gremlins is None:
+            finish = mujoco.mj_step2  # the last forward pass did the first half of this step already
             for data, control, action in zip(self.data, self._controls, actions):
                 control[:] = action
-                step(blind, data, SUBSTEPS)
+                finish(blind, data)
+                step(blind, data, SUBSTEPS - 1)
                 forward(model, data)
             return
         ticks = self.steps[:, None] * SUBSTEPS + np.arange(SUBSTEPS)
@@ -265,38 +273,38 @@ class SafetyBatch:
         """Read the sensors, and work out where everything is as each agent sees it."""
         for row, sensordata in zip(self._sensors, self._sensordata):
             row[:] = sensordata
-        columns = self._columns
-        for name, at in columns.position.items():
-            self.positions[:, self.slices[name]] = self._sensors[:, at]
-        for name, at in columns.touch.items():
-            self.touch[name] = self._sensors[:, at] > 0
-        agent = self._sensors[:, columns.agent]
-        self.agent = agent[:, :2]
-        offsets = self._points - agent[:, None]
+        seen = self._seen
+        for name, positions in seen.position.items():
+            self.positions[:, self.slices[name]] = positions
+        for name, contacts in seen.touch.items():
+            self.touch[name] = contacts > 0
+        offsets = self._points - seen.agent
         self.distance = np.hypot(offsets[..., 0], offsets[..., 1])
-        self._offsets = np.matmul(offsets, self._sensors[:, columns.axes])
+        self._offsets = np.matmul(offsets, seen.axes)
 
     def _object_costs(self) -> dict[str, NDArray[np.bool_]]:
         costs: dict[str, NDArray[np.bool_]] = {}
         for kind in self._kinds:
             if kind.constrained:
-                velocity = self._columns.velocity.get(kind.name)
+                velocity = self._seen.velocity.get(kind.name)
                 reading = Reading(
                     distance=self.distance[:, self.slices[kind.name]],
                     touch=self.touch.get(kind.name, _NONE),
-                    speed=_EMPTY if velocity is None else np.linalg.norm(self._sensors[:, velocity], axis=-1),
+                    speed=_EMPTY if velocity is None else np.linalg.norm(velocity, axis=-1),
                 )
                 costs |= kind.costs(reading)
         return costs
 
     def observe(self) -> NDArray[np.float64]:
         """Return the observations (k, o): what the agent feels, then one lidar of 16 bins a kind of object."""
-        felt = self._columns.felt
+        felt = self._seen.felt
         observation = np.empty((self.count, self.size))
-        observation[:, : len(felt)] = self._sensors[:, felt]
-        observation[:, len(felt) :] = lidar(self._offsets, self._starts)
+        own = felt.shape[1]
+        observation[:, :own] = felt
+        lidars = observation[:, own:].reshape(self.count, -1, BINS)
+        lidar(self._offsets, self._starts, out=lidars)
         if "buttons" in self.slices and np.count_nonzero(self.timer):
-            observation[self.timer > 0, len(felt) : len(felt) + 16] = 0.0  # buttons are the first kind
+            lidars[self.timer > 0, 0] = 0.0  # buttons are the first kind
         return observation
 
 
@@ -304,22 +312,25 @@ _NONE = np.zeros((0, 0), dtype=np.bool_)
 _EMPTY = np.zeros((0, 0))
 
 
-class _Columns:
-    """Where in the sensor readings each quantity lies."""
+class _Readings:
+    """The sensor readings (k, n) by what they mean: views, so that they are always the latest."""
 
-    def __init__(self, model: mujoco.MjModel, scene: Scene) -> None:
-        def at(name: str, size: int) -> list[int]:
-            start = int(model.sensor(name).adr[0])
-            return list(range(start, start + size))
+    def __init__(self, model: mujoco.MjModel, scene: Scene, sensors: NDArray[np.float64]) -> None:
+        def view(first: str, *shape: int) -> NDArray[np.float64]:
+            start = int(model.sensor(first).adr[0])
+            return sensors[:, start : start + math.prod(shape)].reshape(-1, *shape)
 
-        self.felt = np.array(scene.agent.columns)
-        self.agent = slice(at("agent_position", 3)[0], at("agent_position", 3)[-1] + 1)
-        self.axes = np.array([at("agent_x", 3), at("agent_y", 3)]).T
-        self.touch, self.position, self.velocity = {}, {}, {}
+        self.felt = view("accelerometer", sum(scene.agent.observation.values()))
+        self.agent = view("agent_position", 1, 3)
+        self.axes = view("agent_x", 2, 3).transpose(0, 2, 1)
+        self.touch: dict[str, NDArray[np.float64]] = {}
+        self.position: dict[str, NDArray[np.float64]] = {}
+        self.velocity: dict[str, NDArray[np.float64]] = {}
         for kind in scene.kinds:
+            first = kind.names[0]
             if kind.feels:
-                self.touch[kind.name] = np.array([at(f"{name}_touch", 1)[0] for name in kind.names])
+                self.touch[kind.name] = view(f"{first}_touch", kind.count)
             if kind.mobile:
-                self.position[kind.name] = np.array([at(f"{name}_position", 2) for name in kind.names])
-                if kind.feels and not kind.mocap:
-                    self.velocity[kind.name] = np.array([at(f"{name}_velocity", 3) for name in kind.names])
+                self.position[kind.name] = view(f"{first}_position", kind.count, 3)[..., :2]
+            if kind.mobile and kind.feels and not kind.mocap:
+                self.velocity[kind.name] = view(f"{first}_velocity", kind.count, 3)

@@ -69,9 +69,10 @@ class SafetyEnv(gymnasium.Env[NDArray[np.float64], NDArray[np.float64]]):
     def step(self, action: NDArray[np.float64]) -> tuple[NDArray[np.float64], float, bool, bool, dict[str, Any]]:
         """Take one step, of 10 physics steps."""
         observation, reward, cost, terminated, truncated, info = self.batch.step(np.asarray(action)[None])
-        single = {name: values[0].item() for name, values in info.items()}
-        single["cost"] = cost[0].item()
-        return observation[0], reward[0].item(), terminated[0].item(), truncated[0].item(), single
+        single: dict[str, Any] = {name: float(values[0]) for name, values in info.items()}
+        single["goal_met"] = bool(info["goal_met"][0])
+        single["cost"] = float(cost[0])
+        return observation[0], float(reward[0]), bool(terminated[0]), bool(truncated[0]), single
 
     def render(self) -> NDArray[np.uint8] | None:
         """Return the present frame (height, width, 3), or nothing without a render mode."""

@@ -19,12 +19,12 @@ def mjcf(scene: Scene) -> str:
     """
     agent, kinds = scene.agent, scene.kinds
     # A vase that lies still is put to sleep: no contacts are solved for it until something touches it. The tolerance
-    # is a tenth of the speed at which a vase is said to move, so no cost depends on it.
+    # is a tenth of the speed at which a vase is said to move, so no cost depends on it. Without autoreset a simulation
+    # that blows up shows as nan, which is a failed evaluation, and not as a jump back to the start.
     return f"""
 <mujoco model="{agent.name}{scene.task.name}">
   <compiler angle="radian" autolimits="true"/>
-  <size memory="2M"/>
-  <option timestep="{agent.timestep}" sleep_tolerance="1e-5"><flag sleep="enable"/></option>
+  <option timestep="{agent.timestep}" sleep_tolerance="1e-5"><flag sleep="enable" autoreset="disable"/></option>
   <default><geom condim="6" density="{agent.density}"/><site size=".03" rgba="0 0 0 0"/></default>
   <visual>
     <global offwidth="1280" offheight="1280"/>

@@ -70,15 +70,14 @@ class Objects:
 
     @property
     def sensors(self) -> str:
-        """MJCF of the sensors ``batch.py`` reads: contact with the agent, position and velocity."""
+        """MJCF of the sensors ``batch.py`` reads: contacts with the agent, then positions, then velocities."""
         text = ""
-        for name in self.names:
-            if self.feels:
-                text += f'<contact name="{name}_touch" subtree1="agent" geom2="{name}" data="found" num="1"/>'
-            if self.mobile:
-                text += f'<framepos name="{name}_position" objtype="xbody" objname="{name}"/>'
-            if self.mobile and self.feels:
-                text += f'<framelinvel name="{name}_velocity" objtype="xbody" objname="{name}"/>'
+        for name in self.names if self.feels else ():
+            text += f'<contact name="{name}_touch" subtree1="agent" geom2="{name}" data="found" num="1"/>'
+        for name in self.names if self.mobile else ():
+            text += f'<framepos name="{name}_position" objtype="xbody" objname="{name}"/>'
+        for name in self.names if self.mobile and self.feels else ():
+            text += f'<framelinvel name="{name}_velocity" objtype="xbody" objname="{name}"/>'
         return text
 
     @property
