@@ -337,6 +337,28 @@ def test_some_rows_can_be_reset_alone() -> None:
     assert batch.steps.tolist() == [10, 0, 10]
 
 
+def test_what_a_step_returned_stays_as_it_was() -> None:
+    batch = SafetyBatch("PointGoal0", 1, hazards=1)
+    batch.put(0, {"agent": [0, 0], "goal": [0.9, 0], "hazards": [[0.1, 0]]})
+    results = batch.step([[0.5, 0.5]])
+    before = [np.copy(array) for array in results[:5]]
+    for _ in range(3):
+        batch.step([[0.5, 0.5]])
+    batch.reset(seed=1)
+    for array, copy in zip(results, before):
+        np.testing.assert_array_equal(array, copy)
+
+
+def test_seeds_may_be_long() -> None:
+    batch = SafetyBatch("PointGoal1", 3)
+    one, other, third = batch.reset(seed=[5, 5 + 2**32, 5 + 2**64])
+    assert not np.array_equal(one, other)
+    assert not np.array_equal(other, third)
+    np.testing.assert_array_equal(batch.reset(seed=[5 + 2**32], envs=[0])[0], other)
+    with pytest.raises(ValueError, match="a seed must not be negative; got -1"):
+        batch.reset(seed=[1, 2, -1])
+
+
 def test_actions_beyond_their_bounds_are_clipped() -> None:
     batch = SafetyBatch("CarGoal1", 2)
     batch.reset(seed=[1, 1])

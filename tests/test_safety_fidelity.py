@@ -262,3 +262,36 @@ def plain_layout(keepouts: list[float], extent: float, rng: np.random.Generator)
                 break
         else:
             return placed
+
+
+def report() -> None:
+    """Print the table of docs/safety-tasks.md: `python tests/test_safety_fidelity.py`."""
+    tasks = list(dict.fromkeys(recording(name).task for name in FILES))
+    rows: dict[str, list[str]] = {}
+    for task in tasks:
+        pairs = [(recording(name), replay(name)) for name in FILES if name.startswith(task)]
+        near = np.concatenate([ours.near for _, ours in pairs])
+        error = np.concatenate([relative_error(o.observation, r.observation[1:]).max(axis=1) for r, o in pairs])[~near]
+        differ = sum(int((ours.cost != rec.cost).sum()) for rec, ours in pairs)
+        moved = sum(int((ours.met != (rec.reward > 0.5)).sum()) for rec, ours in pairs)
+        goals = sum(int((rec.reward > 0.5).sum()) for rec, _ in pairs)
+        reward = max(float(np.abs(ours.reward - rec.reward).max()) for rec, ours in pairs)
+        figures = {
+            "steps compared": f"{len(near)}",
+            "of these near something to bump into": f"{near.sum()}",
+            "costs that differ": f"{differ}",
+            "goals reached at another step": f"{moved} of {goals}",
+            "reward, largest error": f"{reward:.0e}",
+            "observation away from contacts, median error": f"{np.median(error):.0e}",
+            "observation away from contacts, largest error": f"{error.max():.0e}",
+            "observation away from contacts, steps above 1e-3": f"{(error > 1e-3).sum()}",
+        }
+        for label, figure in figures.items():
+            rows.setdefault(label, []).append(figure)
+    print("\n".join(["| | " + " | ".join(tasks) + " |", "| --- " * (len(tasks) + 1) + "|"]))
+    for label, cells in rows.items():
+        print(f"| {label} | " + " | ".join(cells) + " |")
+
+
+if __name__ == "__main__":
+    report()

@@ -111,7 +111,7 @@ class SafetyBatch:
             if len(seeds) != len(rows):
                 raise ValueError(f"{len(rows)} environments need as many seeds, not {len(seeds)}")
             for i, number in zip(rows, seeds):
-                self.streams[i] = Stream(number)
+                self.streams[i] = Stream(int(number))
                 self._settled[i] = self._ticks
         for i in rows:
             self._settle(i)
@@ -161,6 +161,7 @@ class SafetyBatch:
         mujoco.mj_forward(self.model, data)
         self.steps[i] = steps
         self._look()
+        self._last = self._last.copy()
         self._last[i] = self.distance[i, self._goal]
 
     def _put(self, i: int, xy: NDArray[np.float64], angles: NDArray[np.float64]) -> None:
@@ -197,6 +198,8 @@ class SafetyBatch:
         self._started = True
         self.steps[rows] = 0
         self.timer[rows] = 0
+        # The last step returned these arrays; what it returned must not change.
+        self.cost = self.cost.copy()
         self.cost[rows] = 0.0
         self._last = self._last.copy()
         self._last[rows] = self.distance[rows, self._goal]

@@ -37,7 +37,12 @@ class Stream:
     """
 
     def __init__(self, seed: int | None = None) -> None:
-        self._rng = np.random.RandomState(seed)
+        if seed is not None and seed < 0:
+            raise ValueError(f"a seed must not be negative; got {seed}")
+        if seed is None or seed < 2**32:
+            self._rng = np.random.RandomState(seed)
+        else:  # the legacy generator takes longer seeds 32 bits at a time
+            self._rng = np.random.RandomState([seed >> bits & 0xFFFFFFFF for bits in range(0, seed.bit_length(), 32)])
         self._ahead = np.empty(0)  # numbers drawn in advance,
         self._at = 0  # of which this many are consumed
         self._mark = self._rng.get_state(legacy=False)  # a state to go back to,
