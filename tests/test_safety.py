@@ -134,6 +134,27 @@ def test_a_scene_by_name_is_the_scene_from_parts() -> None:
     assert list(by_name.scene.observation)[-4:] == ["buttons_lidar", "goal_lidar", "hazards_lidar", "gremlins_lidar"]
 
 
+def test_objects_can_be_changed_and_subclassed() -> None:
+    class Puddles(Hazards):
+        name, one = "puddles", "puddle"
+
+    scene = Scene(Point(), Goal(), (Gremlins(1, travel=0.1), Puddles(1, size=0.5), Vases(1)))
+    assert [kind.name for kind in scene.kinds] == ["goal", "puddles", "vases", "gremlins"]
+    batch = SafetyBatch(scene, 1)
+    layout = {"agent": [0, 0], "goal": [1, 1], "puddles": [[0.45, 0]], "vases": [[-1, 0]], "gremlins": [[-1, 1]]}
+    batch.put(0, layout, angles={"agent": np.pi / 2})
+    places, costs = [], []
+    for _ in range(200):
+        places.append(batch.positions[0, batch.slices["gremlins"].start].copy())
+        costs.append(batch.step([[0.0, 0.0]])[2][0])
+    assert costs == [1.0] * 200
+    assert np.hypot(*(np.array(places[50:]) - [-1, 1]).T) == pytest.approx(0.1, abs=0.01)
+    batch.put(0, layout, angles={"agent": np.pi / 2})
+    for _ in range(20):
+        batch.step([[0.05, 0.0]])
+    assert batch.agent[0] == pytest.approx([0, 0.22], abs=0.1)  # it looked along y, and so it went
+
+
 def test_levels_hold_what_the_original_levels_hold() -> None:
     def kinds(name: str) -> list[tuple[str, int]]:
         return [(kind.name, kind.count) for kind in safety.scene(name).kinds]

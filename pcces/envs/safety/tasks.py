@@ -155,8 +155,8 @@ class Scene:
     @property
     def kinds(self) -> tuple[Objects, ...]:
         """All kinds of objects in the order of placement, of the lidars and of the random numbers."""
-        order = [GoalMark, Buttons, Hazards, Vases, Gremlins]
-        return self.task.objects + tuple(sorted(self.objects, key=lambda kind: order.index(type(kind))))
+        # As in the original: what is fixed, then what can be pushed, then what moves by itself.
+        return self.task.objects + tuple(sorted(self.objects, key=lambda kind: (kind.mobile, kind.mocap)))
 
     @property
     def groups(self) -> list[Group]:
