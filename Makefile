@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-fast lint format clean help
+.PHONY: demo test test-fast lint format bench-safety clean help
 help:            ## what can be made here
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 22
 
@@ -13,7 +13,7 @@ help:            ## what can be made here
 	@touch $@
 
 .venv/.dev: pyproject.toml .venv/.demo
-	@echo "installing what the tests need into .venv (once)"; $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@echo "installing what the tests need into .venv (once)"; $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[safety,dev]'
 	@touch $@
 
 demo: .venv/.demo  ## the main job, start to end: minimise an inventory's cost under a service level, with the certificate and a picture
@@ -33,6 +33,9 @@ lint: .venv/.dev   ## ruff and mypy
 format: .venv/.dev ## let ruff fix what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+bench-safety: .venv/.dev  ## how fast the safety tasks are on one core, beside the original; a markdown table, about a minute
+	@OMP_NUM_THREADS=1 $(BIN)/python benchmarks/safety_speed.py
 
 clean:           ## remove what was built
 	rm -rf .venv build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
