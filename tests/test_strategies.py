@@ -221,7 +221,7 @@ def test_cma_learns_the_inverse_hessian(rotated):
     assert f(x) < 1e-8
     root = Q @ np.diag(np.sqrt(eigenvalues)) @ Q.T
     whitened = np.linalg.eigvalsh(root @ state.covariance @ root)  # proportional to the identity if C ~ H^-1
-    assert whitened.max() / whitened.min() < 20  # it was 1000 at the start
+    assert whitened.max() / whitened.min() < 5  # it was 1000 at the start
 
 
 # -- ASEBO ----------------------------------------------------------------------------------------------------------------------
