@@ -188,6 +188,19 @@ def test_failed_evaluations_get_no_weight(rng):
     assert np.allclose(after.covariance, np.eye(3))  # nothing learnt from nothing
 
 
+def test_the_weight_of_failed_evaluations_goes_to_what_is_known():
+    strategy, n, population = cma(), 3, 8
+    d = np.vstack([np.eye(3)[:1], np.zeros((7, 3))])
+    f = np.array([0.0] + [np.inf] * 7)
+    w = strategy.weights(f)
+    mu_eff = 1 / (simplex_weights(population) ** 2).sum()
+    c_1 = 2 / ((n + 1.3) ** 2 + mu_eff)
+    c_mu = 2 * (mu_eff - 2 + 1 / mu_eff) / ((n + 2) ** 2 + mu_eff)
+    expected = np.eye(3) * (1 - c_1 - c_mu + c_mu * (1 - w[0])) + c_mu * w[0] * np.diag([1.0, 0.0, 0.0])
+    after = strategy.update(strategy.init(np.zeros(3)), d, w, np.zeros(3), np.zeros(3))
+    assert np.allclose(after.covariance, expected * 3 / np.trace(expected))
+
+
 def test_cma_factor_and_trace():
     strategy, n = cma(), 4
     state = strategy.init(np.zeros(n))
