@@ -152,7 +152,9 @@ def runs(name, constrained, count, iterations, gamma, kappa):
         state, own = init(START, 0.5, 0.5), strategy.init(START)
         sigmas, f = [0.5], [problem.f(START)]
         for _ in range(iterations):
-            state, own, _, _ = iterate(problem, strategy, state, own, rule, rng)
+            state, own, success, _ = iterate(problem, strategy, state, own, rule, rng)
+            if success:  # the barrier lets nothing through but what allowance and error explain
+                assert np.all(problem.c(state.x) <= 2 * problem.eps_c * sigmas[-1])
             sigmas.append(float(state.sigma))
             f.append(problem.f(state.x))
         yield constants, problem, state.x, np.array(sigmas), np.array(f)
