@@ -68,6 +68,20 @@ def test_bounds_as_scipy_writes_them():
     assert Space([0.0, 1.0], Bounds(-2, 2)).upper.tolist() == [2.0, 2.0]
 
 
+@given(boxes(), st.lists(st.floats(-10, 10), min_size=5, max_size=5))
+def test_single_precision_stays_within_the_bounds_too(box, z):
+    x0, bounds = box
+    middle = [(x if a is None else a) / 2 + (x if b is None else b) / 2 for (a, b), x in zip(bounds, x0)]
+    try:
+        space = Space(np.array(middle, dtype=np.float32), bounds)
+    except ValueError:  # a box so thin that no single-precision number lies inside
+        return
+    x = space.to_x(space.project(np.array(z[: space.n], dtype=np.float32)))
+    assert x.dtype == np.float32
+    assert all(a is None or v >= a for v, (a, _) in zip(x.astype(float), bounds))
+    assert all(b is None or v <= b for v, (_, b) in zip(x.astype(float), bounds))
+
+
 def test_float32_stays_float32():
     space = Space(np.array([0.1, 0.2], dtype=np.float32), [(0, 1), (0.2, 0.7)])
     x = space.to_x(space.project(np.array([3.0, -3.0], dtype=np.float32)))
