@@ -21,7 +21,6 @@ import numpy as np
 from pcces.estimation import required_samples
 from pcces.options import Options
 
-
 ROUNDING = 1e-9  # kappa is small, so nu is close to 1, and 1 - nu has few digits left
 
 
