@@ -300,6 +300,25 @@ def test_luck_during_the_search_is_worth_nothing(common):
     assert not opt.result.success and max(opt.result.certificate.upper_bounds) > 0.1
 
 
+@pytest.mark.xfail(
+    strict=True, reason="x is the first candidate, but bounds are those of the last and the sample count is 0"
+)
+def test_the_bounds_of_an_uncertified_answer_are_its_own():
+    rng = np.random.default_rng(9)
+
+    def values(X, batch):
+        shift = 10 * np.abs(X).max(1) if batch.phase == "certify" else -1.0  # each candidate is bad in its own way
+        return (X**2).sum(1) + 0.1 * rng.standard_normal(len(X)), shift + 0.1 * rng.standard_normal(len(X))
+
+    opt = pcces.Optimizer([0.5, 0.5], max_evaluations=500, rng=3)
+    log = told(opt, values)
+    res = opt.result
+    at_answer = [c for batch, _, c in log if batch.phase == "certify" and np.array_equal(batch.points[0], res.x)]
+    assert not res.success and res.certificate.tested > 1
+    assert res.certificate.samples == sum(map(len, at_answer))
+    assert res.certificate.upper_bounds[0] == pytest.approx(10 * np.abs(res.x).max(), abs=0.5)
+
+
 def test_a_candidate_that_fails_is_followed_by_another():
     rng = np.random.default_rng(7)
     first = []

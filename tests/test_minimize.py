@@ -365,7 +365,7 @@ def failing_in_places(x):
 
 
 def test_functions_that_cannot_be_sent_say_what_to_do():
-    with pytest.raises(TypeError, match=r"workers=2 needs functions that can be sent.* ThreadPoolExecutor"):
+    with pytest.raises(TypeError, match=r"workers=2 needs functions that can be sent.*ThreadPoolExecutor"):
         solve(lambda x: quadratic(x), workers=2)
 
 
