@@ -102,7 +102,7 @@ class Memory:
         if self.accepted_points is None:
             return self.state.x
         f, c, n = self.accepted_means[:, 0], self.accepted_means[:, 1:-1], self.accepted_means[:, -1:]
-        slack = np.max(c + (1 + tried) * margin + 2 * self.noise[1:] / np.sqrt(n), axis=1, initial=-np.inf)
+        slack = np.max(c + (1 + tried) * margin + self.noise[1:] / np.sqrt(n), axis=1, initial=-np.inf)
         order = np.lexsort((f, np.maximum(slack, 0)))
         for i in order:
             if not any(np.array_equal(self.accepted_points[i], z) for z in self.candidates):

@@ -16,6 +16,8 @@ from scipy.linalg import solve_triangular
 from pcces.archive import Archive
 from pcces.qp import quadratic_program
 
+REACH = 1.5  # under noise a model uses all points within this many spreads
+
 
 class Model(NamedTuple):
     """Quadratics in u, y(u) = value + gradient u + 1/2 u' hessian u, a row per output (f, c_1, .., c_r)."""
@@ -182,28 +184,30 @@ class LocalModel(NamedTuple):
 
 
 def local_model(
-    archive: Archive, x: np.ndarray, factor: np.ndarray, spread: float, noise: np.ndarray
+    archive: Archive, x: np.ndarray, factor: np.ndarray, spread: float, noise: np.ndarray, everything: bool = False
 ) -> LocalModel | None:
     """Fit a model to the evaluated points nearest to x in the metric of the search distribution, or None if there are
-    too few. Under noise it takes all within two and a half spreads, as many as are affordable."""
+    too few. Under noise it takes all within `REACH` spreads, as many as are affordable. It looks through the
+    recent part of the archive only, unless asked to look through everything."""
     n = len(x)
     if archive.size < n + 3:
         return None
     p = coefficients(n)
     noisy = bool(np.any(noise > 0))
-    recent = max(0, archive.size - 60 * p - 800)
+    recent = 0 if everything else max(0, archive.size - 60 * p - 800)
     inverse = np.linalg.inv(factor)
     U = (archive.points[recent:] - x) @ inverse.T / spread
     distance = np.sqrt((U**2).sum(1))
     wanted = 2 * p + 2 * n + 8
-    if noisy:
-        affordable = min(20 * p, int(4e7 / p**2)) + 2 * n + 8
-        wanted = max(wanted, min(int((distance < 2.5 * math.sqrt(n)).sum()), affordable))
-    wanted = min(len(U), wanted)
-    near = np.argpartition(distance, wanted - 1)[:wanted] if wanted < len(U) else np.arange(len(U))
+    within = np.flatnonzero(distance < REACH * math.sqrt(n)) if noisy else np.zeros(0, dtype=int)
+    if len(within) > wanted:  # the newest of them, for they lie where the search is now, near and far
+        near = within[-(min(20 * p, int(4e7 / p**2)) + wanted) :]
+    else:
+        near = np.argpartition(distance, wanted - 1)[:wanted] if wanted < len(U) else np.arange(len(U))
     distance = distance[near]
     reach = max(float(distance.max()), 1e-12) * 1.0001
-    kernel = (1 - (distance / reach) ** 2) ** 2 + 1e-3
+    # Without noise nearer is better; with it every point within reach counts, or the newest, at the rim, would not.
+    kernel = np.ones(len(near)) if noisy else (1 - (distance / reach) ** 2) ** 2 + 1e-3
     counts = archive.counts[recent:][near]
     weights = kernel * counts / (1 + counts / 20) if noisy else kernel
     length = math.sqrt(float((weights * distance**2).sum() / weights.sum()) / n) + 1e-12
