@@ -49,7 +49,9 @@ def evosax(strategy: str, n: int, rounds: int) -> float:
     import jax.numpy as jnp
     import optax
 
-    es = {"gaussian": algorithms.Open_ES, "guided": algorithms.GuidedES}[strategy](POPULATION, jnp.zeros(n), optimizer=optax.sgd(0.1))
+    es = {"gaussian": algorithms.Open_ES, "guided": algorithms.GuidedES}[strategy](
+        POPULATION, jnp.zeros(n), optimizer=optax.sgd(0.1)
+    )
     params = es.default_params
     key = jax.random.key(0)
     state = es.init(key, jnp.zeros(n), params)
@@ -82,7 +84,9 @@ def small(n: int = 10, rounds: int = 300) -> float:
     """Milliseconds of library per iteration on a noise-free constrained quadratic."""
     import pcces
 
-    opt = pcces.Optimizer(np.full(n, 0.5), bounds=[(-2, 2)] * n, max_evaluations=10**6, rng=0, restarts=False, sigma_stop=1e-300)
+    opt = pcces.Optimizer(
+        np.full(n, 0.5), bounds=[(-2, 2)] * n, max_evaluations=10**6, rng=0, restarts=False, sigma_stop=1e-300
+    )
     spent, times, k = 0.0, [], 0
     while k < rounds and not opt.stop():
         start = time.perf_counter()
@@ -117,7 +121,9 @@ def main() -> None:
         library, strategy, n, rounds = arguments.one
         one(library, strategy, int(n), int(rounds))
         return
-    print("| n | strategy | pcces, lazy | pcces, all points built | evosax | ratio (built) | peak memory, pcces / evosax |")
+    print(
+        "| n | strategy | pcces, lazy | pcces, all points built | evosax | ratio (built) | peak memory, pcces / evosax |"
+    )
     print("| --- | --- | --- | --- | --- | --- | --- |")
     for n, rounds in ((10**3, 200), (10**5, 20), (10**6, 5)):
         for strategy in ("gaussian", "guided"):
@@ -129,14 +135,19 @@ def main() -> None:
             seconds = {name: f"{1e3 * value[0]:.3g} ms" for name, value in row.items()}
             ratio = row["evosax"][0] / row["built"][0]
             memory = f"{row['built'][1]:.2f} / {row['evosax'][1]:.2f} GB"
-            print(f"| {n:.0e} | {strategy} | {seconds['lazy']} | {seconds['built']} | {seconds['evosax']} | {ratio:.1f} | {memory} |", flush=True)
+            print(
+                f"| {n:.0e} | {strategy} | {seconds['lazy']} | {seconds['built']} | {seconds['evosax']} | {ratio:.1f} | {memory} |",
+                flush=True,
+            )
     print(f"\nPer iteration at n = 10, models included: {small():.2f} ms (median of 300).")
     times = []
     for _ in range(5):
         start = time.perf_counter()
         subprocess.run([sys.executable, "-c", STARTUP], check=True)
         times.append(time.perf_counter() - start)
-    print(f"Import and solve a two-dimensional constrained quadratic, whole process: {np.median(times):.2f} s (median of 5).")
+    print(
+        f"Import and solve a two-dimensional constrained quadratic, whole process: {np.median(times):.2f} s (median of 5)."
+    )
 
 
 if __name__ == "__main__":

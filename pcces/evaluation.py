@@ -116,7 +116,11 @@ class Evaluator:
         return f, np.array([missing if c is None else c for _, c, _ in outcomes]).reshape(len(f), self.constraints)
 
     def _whole(self, batch: Batch) -> tuple[np.ndarray, np.ndarray | None]:
-        value = self.problem.fun(np.asarray(batch.points))
+        try:
+            value = self.problem.fun(np.asarray(batch.points))
+        except Exception as error:
+            self.last_error = f"{type(error).__name__}: {error}"
+            return np.full(len(batch), np.nan), None
         f, c = value if isinstance(value, tuple) else (value, None)
         return np.asarray(f, dtype=float), None if c is None else np.asarray(c, dtype=float)
 

@@ -42,6 +42,9 @@ class History:
     def __getitem__(self, name: str) -> np.ndarray:
         if name not in self._rows:
             raise KeyError(f"no column {name!r}; there are {', '.join(self._rows)}")
+        if name == "constr":  # while every evaluation fails, not even the number of constraints is known
+            width = max(map(len, self._rows[name]), default=0)
+            return np.array([c if len(c) == width else np.full(width, np.inf) for c in self._rows[name]])
         return np.array(self._rows[name])
 
     def last(self, name: str) -> Any:

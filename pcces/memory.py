@@ -87,6 +87,8 @@ class Memory:
 
     def accept(self, n: int) -> None:
         """Note the incumbent as a candidate for the certificate."""
+        if not np.isfinite(self.incumbent.f):
+            return
         most = max(2, min(1000, ACCEPTED_NUMBERS // n))
         point, mean = self.state.x[None], np.append(self.incumbent.mean, self.incumbent.n)[None]
         if self.accepted_points is None:

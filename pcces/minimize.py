@@ -89,7 +89,10 @@ def _run(optimizer: Optimizer, evaluate: Evaluator, callback: Any, progress: boo
                     wants_to_stop = True
                 if wants_to_stop:
                     optimizer.finish()
-    return optimizer.result
+    result = optimizer.result
+    if result.failures and evaluate.last_error:
+        result["message"] += f" (the last one with {evaluate.last_error})"
+    return result
 
 
 def _read_constraints(constraints: Any) -> tuple[list[LinearConstraint], list[Callable[[Any], Any]], list[int]]:

@@ -56,17 +56,28 @@ def make_result(optimizer: Optimizer) -> Result:
 
 def _certificate(optimizer: Optimizer, samples: Any) -> Certificate:
     m = optimizer.memory
-    bounds = () if m.bounds is None else tuple(float(b) for b in m.bounds)
+    bounds = () if m.bounds is None else tuple(_by_constraint(optimizer, m.bounds).tolist())
     if m.bounds is None and m.constraints > 0:
         bounds = (float("inf"),) * m.constraints
     return Certificate(
-        holds=bool(m.holds),
+        holds=bool(m.holds and m.incumbent is not None and np.isfinite(m.incumbent.f)),
         confidence=optimizer.search.confidence,
         upper_bounds=bounds,
         samples=0 if samples is None else len(samples),
         method=m.method,
         tested=len(m.candidates),
     )
+
+
+def _by_constraint(optimizer: Optimizer, expanded: np.ndarray) -> np.ndarray:
+    """One value a constraint, in the order the user gave them: of an equality's two inequalities the worse."""
+    m = optimizer.memory
+    equal = list(m.equal)
+    others = [i for i in range(m.constraints) if i not in equal]
+    values = np.empty(m.constraints)
+    values[others] = expanded[: len(others)]
+    values[equal] = expanded[len(others) :].reshape(2, -1).max(0)
+    return values
 
 
 def _user_constraints(optimizer: Optimizer, best: Estimate | None) -> np.ndarray:
@@ -91,12 +102,12 @@ def _verdict(optimizer: Optimizer, best: Estimate | None, certificate: Certifica
         return CERTIFIED, f"{certificate}; {m.message}{failures}"
     if best is None or not np.isfinite(best.f):
         return INFEASIBLE, f"no point could be evaluated without failing; start elsewhere{failures}"
-    worst = int(np.argmax(best.c)) if best.c.size else 0
-    if best.c.size and best.c[worst] > 0:
+    if best.c.size and best.c.max() > 0:
+        worst = int(np.argmax(_by_constraint(optimizer, best.c)))
         hint = "the least violating point is returned; start closer to feasibility, widen the bounds, or give more evaluations"
         return (
             INFEASIBLE,
-            f"no feasible point was found: constraint {worst} is still violated by about {best.c[worst]:.3g}; {hint}{failures}",
+            f"no feasible point was found: constraint {worst} is still violated by about {best.c.max():.3g}; {hint}{failures}",
         )
     hint = "give more evaluations, or a larger certify_share"
     return UNCERTIFIED, f"{certificate}; the point looks feasible but could not be certified: {hint}{failures}"

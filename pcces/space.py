@@ -31,7 +31,8 @@ class Space:
         if not np.all(np.isfinite(x0)):
             raise ValueError(f"x0 holds nan or inf at position {int(np.flatnonzero(~np.isfinite(x0))[0])}")
         self.n, self.dtype = x0.size, x0.dtype
-        self.lower, self.upper = _read_bounds(bounds, self.n)
+        lower, upper = _read_bounds(bounds, self.n)
+        self.lower, self.upper = -_rounded_down(-lower, self.dtype), _rounded_down(upper, self.dtype)
         crossed = np.flatnonzero(self.lower > self.upper)
         if crossed.size:
             i = int(crossed[0])
@@ -88,7 +89,7 @@ class Space:
     def to_x(self, z: np.ndarray) -> np.ndarray:
         """From the search's variables to the user's, never outside the bounds."""
         x = self.origin + self.scale * z
-        return np.clip(x, self.lower, self.upper).astype(self.dtype, copy=False) if self.bounded else x
+        return (np.clip(x, self.lower, self.upper) if self.bounded else x).astype(self.dtype, copy=False)
 
     def project(self, z: np.ndarray) -> np.ndarray:
         """The nearest point (or points, one a row) inside bounds and linear constraints."""
@@ -98,6 +99,12 @@ class Space:
             inside = np.array([project_polyhedron(row, G, h) for row in rows]).reshape(z.shape)
             return np.clip(inside, self.z_lower, self.z_upper)
         return np.clip(z, self.z_lower, self.z_upper) if self.bounded else z
+
+
+def _rounded_down(limit: np.ndarray, dtype: Any) -> np.ndarray:
+    """The largest numbers of the type that are not above the limits: a single-precision 0.1 is more than 0.1."""
+    near = limit.astype(dtype)
+    return np.where(near > limit, np.nextafter(near, np.array(-np.inf, dtype=dtype)), near).astype(float)
 
 
 def _read_bounds(bounds: Any, n: int) -> tuple[np.ndarray, np.ndarray]:

@@ -33,7 +33,7 @@ def write_atomically(path: str | Path, data: bytes) -> None:
 
 def save(path: str | Path, kind: str, arrays: dict[str, np.ndarray], data: dict[str, Any]) -> None:
     """Save arrays and JSON data under a kind that `load` checks."""
-    header = json.dumps({"kind": kind, "version": 1, "data": data})
+    header = json.dumps({"kind": kind, "version": 1, "data": data}, default=lambda value: value.tolist())  # NumPy's
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **{_HEADER: np.frombuffer(header.encode(), dtype=np.uint8)}, **arrays)
     write_atomically(path, buffer.getvalue())

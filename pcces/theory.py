@@ -21,6 +21,8 @@ import numpy as np
 from pcces.estimation import required_samples
 from pcces.options import Options
 
+ROUNDING = 1e-9  # kappa is small, so nu is close to 1, and 1 - nu has few digits left
+
 
 class TheoryWarning(UserWarning):
     """The options chosen give up an assumption of the convergence theorem."""
@@ -64,13 +66,13 @@ class Constants:
         if not 0 < self.eps_f < self.kappa / 4:
             lines.append(f"eps_f = {self.eps_f:g} must lie in (0, kappa / 4 = {self.kappa / 4:g})")
         least = 8 * (self.gamma**2 - 1) / self.kappa
-        if self.nu / (1 - self.nu) < least * (1 - 1e-12):
+        if self.nu / (1 - self.nu) < least * (1 - ROUNDING):
             lines.append(
                 f"nu / (1 - nu) = {self.nu / (1 - self.nu):g} must be at least 8 (gamma^2 - 1) / kappa = {least:g}"
             )
         if self.p < 1:
             need = 4 * self.nu * self.eps_v / ((1 - self.nu) * (1 - self.gamma**-2))
-            if self.p / math.sqrt(1 - self.p) < need * (1 - 1e-12):
+            if self.p / math.sqrt(1 - self.p) < need * (1 - ROUNDING):
                 lines.append(f"p / sqrt(1 - p) = {self.p / math.sqrt(1 - self.p):g} must be at least {need:g}")
         return lines
 

@@ -1,0 +1,7 @@
+"""Settings that must be made before NumPy is imported."""
+
+import os
+
+# The matrices here are small: threads cost several times what they save, above all with two test processes at once.
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")

@@ -1,0 +1,121 @@
+"""Averages of repeated evaluations: pooling, sample sizes, and when to stop sampling."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from pcces.estimation import Race, blend_noise, estimate, pool, required_samples
+
+table = arrays(float, st.tuples(st.integers(2, 12), st.just(3)), elements=st.floats(-1e3, 1e3))
+
+
+@given(table, st.integers(1, 11))
+def test_pooling_equals_averaging_all_samples(samples, cut):
+    cut = min(cut, len(samples) - 1)
+    pooled, together = pool(estimate(samples[:cut]), estimate(samples[cut:])), estimate(samples)
+    assert float(pooled.n) == len(samples)
+    assert np.allclose(pooled.mean, samples.mean(0), atol=1e-9)
+    assert np.allclose(pooled.variance, samples.var(0, ddof=1), rtol=1e-6, atol=1e-6)
+    assert np.allclose(together.variance, samples.var(0, ddof=1), rtol=1e-9, atol=1e-9)
+
+
+@given(table)
+def test_pooling_one_by_one(samples):
+    e = estimate(samples[:1])
+    for row in samples[1:]:
+        e = pool(e, estimate(row[None]))
+    assert np.allclose(e.mean, samples.mean(0), atol=1e-9)
+    assert np.allclose(e.squares, ((samples - samples.mean(0)) ** 2).sum(0), rtol=1e-6, atol=1e-5)
+
+
+def test_f_and_c_of_an_estimate():
+    e = estimate(np.array([[1.0, -2.0, 5.0], [3.0, -4.0, 5.0]]))
+    assert (float(e.f), e.c.tolist(), e.variance.tolist()) == (2.0, [-3.0, 5.0], [2.0, 2.0, 0.0])
+    assert math.isnan(estimate(np.array([[1.0]])).variance[0])
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_a_failed_evaluation_is_never_averaged_away(bad):
+    samples = np.zeros((100, 2))
+    samples[37, 1] = bad  # even one output of one evaluation
+    e = estimate(samples)
+    assert e.mean.tolist() == [np.inf, np.inf]
+    good = estimate(np.ones((50, 2)))
+    for pooled in (pool(e, good), pool(good, e), pool(pool(good, e), good)):
+        assert pooled.mean.tolist() == [np.inf, np.inf]
+        assert not np.any(np.isnan(pooled.squares))
+
+
+# -- N_k ----------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("p", [0.6, 0.9, 0.99])
+@pytest.mark.parametrize("noise", ["normal", "skewed"])
+def test_required_samples_make_both_estimates_accurate(p, noise):
+    variance, sigma, eps_f = 4.0, 0.9, 2.5
+    N = required_samples(variance, sigma, eps_f, eps_v=1e9, p=p)
+    rng = np.random.default_rng(1)
+    draw = rng.standard_normal if noise == "normal" else lambda size: rng.exponential(size=size) - 1
+    errors = math.sqrt(variance) * draw((4000, 2, N)).mean(-1)
+    accurate = np.all(np.abs(errors) <= eps_f * sigma**2, axis=1)
+    assert accurate.mean() >= p  # Definition 1: F^0 and F^1 together
+
+
+@pytest.mark.parametrize("eps_v", [0.05, 0.5])
+def test_required_samples_meet_the_variance_condition(eps_v):
+    variance, sigma = 0.3, 0.5
+    N = required_samples(variance, sigma, eps_f=1e9, eps_v=eps_v, p=0.9)
+    assert variance / N <= eps_v**2 * sigma**4 < variance / max(N - 1, 1e-9)  # and no more than it takes
+    rng = np.random.default_rng(0)
+    if N < 2000:
+        means = math.sqrt(variance) * rng.standard_normal((2000, N)).mean(1)
+        assert np.mean(means**2) <= 1.15 * eps_v**2 * sigma**4
+
+
+def test_required_samples_is_the_larger_of_both_bounds():
+    assert required_samples(1e-4, 0.1, 1.0, 1.0, 0.9) == math.ceil(16 * math.log(20))
+    assert required_samples(1e-4, 0.1, 1.0, 0.01, 0.9) == pytest.approx(10_000, abs=1)
+    assert required_samples(0.0, 0.1, 1.0, 1.0, 0.9) == 1
+    assert required_samples(1.0, 1e-10, 1.0, 1.0, 0.9) == 2**62  # not an overflow
+    # halving sigma costs sixteen times the samples
+    assert required_samples(1.0, 0.05, 1.0, 1.0, 0.9) == pytest.approx(
+        16 * required_samples(1.0, 0.1, 1.0, 1.0, 0.9), rel=1e-3
+    )
+
+
+@pytest.mark.parametrize("p", [0.5, 1.0, 0.0])
+def test_required_samples_needs_a_p_above_one_half(p):
+    with pytest.raises(ValueError, match="p must lie"):
+        required_samples(1.0, 0.1, 1.0, 1.0, p)
+
+
+# -- racing -------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_race_ends_when_the_answer_is_clear():
+    race = Race(z=1.0, least=2, accept=8, most=32)
+    none = np.zeros(0)
+
+    def open_(difference, error, samples, clearance=none, clearance_error=none):
+        return race.undecided(difference, error, clearance, clearance_error, samples)
+
+    assert not open_(2.0, 1.0, (2, 2))  # surely worse: few samples are enough to say no
+    assert open_(0.5, 1.0, (2, 2))
+    assert open_(-2.0, 1.0, (2, 2))  # looks better, but too few to accept
+    assert not open_(-2.0, 1.0, (8, 8))
+    assert open_(-0.5, 1.0, (8, 8))
+    assert not open_(-0.5, 1.0, (32, 32))  # the cap
+    assert not open_(math.inf, 1.0, (2, 2))
+    assert not open_(-2.0, 1.0, (8, 8), np.array([2.0]), np.array([1.0]))  # surely infeasible
+    assert open_(-2.0, 1.0, (8, 8), np.array([0.5]), np.array([1.0]))
+    assert not open_(-2.0, 1.0, (8, 8), np.array([-0.5]), np.array([1.0]))
+
+
+def test_blending_noise_averages_variances():
+    e = estimate(np.array([[0.0, 1.0], [2.0, 1.0]]))  # variances 2 and 0
+    assert blend_noise(np.array([2.0, 2.0]), e, 0.5) == pytest.approx([math.sqrt(3), math.sqrt(2)])
+    assert blend_noise(np.array([2.0, 2.0]), e, 1.0) == pytest.approx([math.sqrt(2), 0.0])
