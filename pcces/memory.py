@@ -69,6 +69,9 @@ class Memory:
     candidates: list[np.ndarray] = field(default_factory=list)
     certificate_samples: Any = None
     looks: int = 0
+    answer: Any = None  # the candidate that is returned: the one that holds, or the least violating
+    answer_mean: Any = None
+    answer_samples: int = 0
     bounds: Any = None
     method: str = "t"
     holds: bool = False

@@ -35,7 +35,9 @@ def pair(x):
 
 
 @pytest.mark.parametrize(
-    "convert", [float, np.float64, np.asarray, lambda f: np.array([f]), lambda f: np.float32(f)], ids=str
+    "convert",
+    [float, np.float64, np.asarray, lambda f: np.array([f]), lambda f: np.float32(f)],
+    ids=["float", "float64", "0-d", "1-d", "float32"],
 )
 def test_fun_may_return_any_kind_of_number(convert):
     res = solve(lambda x: convert(quadratic(x)))

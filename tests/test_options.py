@@ -211,9 +211,6 @@ def test_noisy():
     assert set(told_no.history["samples_trial"][1:]) == {1}
 
 
-@pytest.mark.xfail(
-    strict=True, reason="noisy=False is taken in only with the first repeats, so the first trial point gets two"
-)
 def test_noisy_false_never_repeats_an_evaluation():
     assert set(Run(noisy=False).history["samples_trial"]) == {1}
 
@@ -230,9 +227,6 @@ def test_samples_and_samples_max():
             make_options(samples=wrong)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the race doubles N_k past a cap that is no power of two: 16 samples for a cap of 10"
-)
 def test_the_cap_on_samples_may_be_any_number():
     assert Run(noise=0.3, samples_max=10, max_evaluations=2000).history["samples_trial"].max() == 10
 
