@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-fast lint format clean help
+.PHONY: demo test test-fast lint format bench-blackbox clean help
 help:            ## what can be made here
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 22
 
@@ -34,5 +34,16 @@ format: .venv/.dev ## let ruff fix what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# The peers have an environment of their own: pcces must not come to depend on them.
+.venv-peers/.done: benchmarks/blackbox/requirements.txt
+	@test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
+	@echo "installing the peers into .venv-peers (once)"; .venv-peers/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+bench-blackbox: .venv/.demo .venv-peers/.done  ## pcces against other constrained optimisers under noise (hours; goes on where it stopped)
+	$(BIN)/python benchmarks/blackbox/run.py --solvers pcces
+	.venv-peers/bin/python benchmarks/blackbox/run.py --solvers de cobyqa-margin pycma cobyqa nomad
+	@$(BIN)/python benchmarks/blackbox/table.py
+
 clean:           ## remove what was built
-	rm -rf .venv build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-peers build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
