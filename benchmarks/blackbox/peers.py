@@ -1,8 +1,8 @@
 """What other tools make of the same oracle: each solver is a function (oracle, problem, seed) -> Answer.
 
-All of them search the unit box (bounds scaled to 0 and 1), restart when they stop early with budget left, and report what
-they themselves would report: their answer, and whether it is feasible by the values they have seen. Where a tool has no
-equality constraints, |h| <= 1e-3 (the judge's tolerance) is given as two inequalities.
+All of them search the unit box (bounds scaled to 0 and 1), restart when they stop early with budget left, and report
+what they themselves would report: their answer, and whether it is feasible by the values they have seen. Where a tool
+has no equality constraints, |h| <= 1e-3 (the judge's tolerance) is given as two inequalities.
 """
 
 import math
@@ -27,8 +27,8 @@ class Answer:
 class Simulator:
     """The oracle on the unit box, as a careful user would wrap it: memoised joint values, a failure as nan.
 
-    Points past the budget fail, too. With `average`, a value is the mean of that many evaluations, its constraints raised
-    by `standard_errors` of it.
+    Points past the budget fail, too. With `average`, a value is the mean of that many evaluations, its constraints
+    raised by `standard_errors` of it.
     """
 
     def __init__(self, oracle: Oracle, average: int = 1, standard_errors: float = 0.0):
@@ -238,7 +238,10 @@ def cobyqa_margin(oracle: Oracle, problem: Problem, seed: int) -> Answer:
 
 
 def differential(oracle: Oracle, problem: Problem, seed: int) -> Answer:
-    """SciPy's differential evolution with nonlinear constraints; x0 is in the first population."""
+    """SciPy's differential evolution with nonlinear constraints; x0 is in the first population.
+
+    It evaluates the constraints of its answer once more before it reports, so its claim rests on a fresh sample.
+    """
     simulator = Simulator(oracle)
 
     def objective(z):
@@ -251,7 +254,7 @@ def differential(oracle: Oracle, problem: Problem, seed: int) -> Answer:
 
     best, restart = None, 0
     population = 5 * problem.n if problem.n > 4 else 15 * problem.n
-    while oracle.left > population:
+    while oracle.left > 2 * population:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             result = differential_evolution(
@@ -259,7 +262,7 @@ def differential(oracle: Oracle, problem: Problem, seed: int) -> Answer:
                 [(0, 1)] * problem.n,
                 constraints=NonlinearConstraint(constraint, -np.inf, 0),
                 popsize=population // problem.n,
-                maxiter=oracle.left // population - 1,
+                maxiter=(oracle.left - 1) // population - 1,
                 tol=1e-8,
                 atol=0,
                 polish=False,
@@ -269,6 +272,7 @@ def differential(oracle: Oracle, problem: Problem, seed: int) -> Answer:
         restart += 1
         if best is None or simulator.rank(result.x) < simulator.rank(best):
             best = np.clip(result.x, 0, 1)
+    simulator.memo.clear()
     return simulator.answer(best)
 
 
