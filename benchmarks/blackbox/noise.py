@@ -9,7 +9,7 @@ from problems import Evaluation, Problem
 LEVELS = (0.0, 0.001, 0.01)
 OBJECTIVE_TOLERANCE = {0.0: 0.01, 0.001: 0.01, 0.01: 0.05}  # above f_star, in units of f_scale
 FEASIBILITY_TOLERANCE = 1e-6
-EQUALITY_TOLERANCE = 1e-3
+EQUALITY_TOLERANCE = 1e-3  # |h| - 1e-3 is then treated as any inequality
 
 
 class BudgetExhaustedError(RuntimeError):
@@ -70,6 +70,7 @@ def judge(problem: Problem, level: float, x: np.ndarray) -> Verdict:
     gap = (f - problem.f_star) / problem.f_scale
     violation = float(max(c[list(problem.inequality)], default=0.0))
     equality = float(max(np.abs(c[list(problem.equality)]), default=0.0))
-    near = violation <= max(2 * level, FEASIBILITY_TOLERANCE) and equality <= max(2 * level, EQUALITY_TOLERANCE)
-    feasible = bool(np.isfinite(f)) and violation <= FEASIBILITY_TOLERANCE and equality <= EQUALITY_TOLERANCE
+    exact = EQUALITY_TOLERANCE + FEASIBILITY_TOLERANCE
+    near = violation <= max(2 * level, FEASIBILITY_TOLERANCE) and equality <= max(2 * level, exact)
+    feasible = bool(np.isfinite(f)) and violation <= FEASIBILITY_TOLERANCE and equality <= exact
     return Verdict(float(gap), violation, equality, bool(gap <= OBJECTIVE_TOLERANCE[level]) and near, feasible)

@@ -240,32 +240,39 @@ def cobyqa_margin(oracle: Oracle, problem: Problem, seed: int) -> Answer:
 def differential(oracle: Oracle, problem: Problem, seed: int) -> Answer:
     """SciPy's differential evolution with nonlinear constraints; x0 is in the first population.
 
-    It evaluates the constraints of its answer once more before it reports, so its claim rests on a fresh sample.
+    Settings are the best of six tried on these problems. Without noise, SLSQP polishes with a fifth of the budget.
+    It evaluates the constraints of its answer once more before it reports, so the claim rests on a fresh sample.
     """
     simulator = Simulator(oracle)
 
-    def objective(z):
-        f = simulator.values(z)[0]
-        return f if math.isfinite(f) else 1e300
-
     def constraint(z):
-        c = simulator.inequalities(simulator.values(z)[1])
-        return np.where(np.isfinite(c), c, 1e10)
+        return simulator.inequalities(simulator.finite(z)[1])
+
+    def polish(fun, x0, **keywords):
+        steps = max(1, oracle.left // (2 * (problem.n + 1)))
+        result = minimize(fun, x0, method="SLSQP", options={"maxiter": steps, "ftol": 1e-10}, **keywords)
+        result.x = np.clip(result.x, 0, 1)
+        result.success = bool(
+            constraint(result.x).max() <= FEASIBILITY_TOLERANCE
+        )  # it may well stop at the last digits
+        return result
 
     best, restart = None, 0
-    population = 5 * problem.n if problem.n > 4 else 15 * problem.n
+    members = max(8, math.ceil(20 / problem.n))  # per variable
+    population = members * problem.n
     while oracle.left > 2 * population:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             result = differential_evolution(
-                objective,
+                lambda z: simulator.finite(z)[0],
                 [(0, 1)] * problem.n,
                 constraints=NonlinearConstraint(constraint, -np.inf, 0),
-                popsize=population // problem.n,
-                maxiter=(oracle.left - 1) // population - 1,
+                popsize=members,
+                recombination=0.9,
+                maxiter=int((1 if oracle.level else 0.8) * (oracle.left - 1)) // population - 1,
                 tol=1e-8,
                 atol=0,
-                polish=False,
+                polish=False if oracle.level else polish,
                 x0=simulator.z0 if restart == 0 else None,
                 rng=np.random.default_rng([seed, restart]),
             )
