@@ -200,13 +200,15 @@ def nomad(oracle: Oracle, problem: Problem, seed: int) -> Answer:
 
 
 def _cobyqa(simulator: Simulator, problem: Problem, seed: int) -> Answer:
+    """Restarts by turns near the best and anywhere; without noise, ten in a row that bring nothing end the search."""
     rng = np.random.default_rng([seed, 1])
     inequality, equality = list(problem.inequality), list(problem.equality)
     constraints = [NonlinearConstraint(lambda z: simulator.finite(z)[1][inequality], -np.inf, 0)]
     if equality:
         constraints.append(NonlinearConstraint(lambda z: simulator.finite(z)[1][equality], 0, 0))
-    start, best = simulator.z0, None
-    for restart in range(1000):
+    level = simulator.oracle.level
+    start, best, idle, restart = simulator.z0, None, 0, 0
+    while simulator.left >= 2 * problem.n + 2 and (level > 0 or idle < 10):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             result = minimize(
@@ -215,14 +217,19 @@ def _cobyqa(simulator: Simulator, problem: Problem, seed: int) -> Answer:
                 method="COBYQA",
                 bounds=Bounds(np.zeros(problem.n), np.ones(problem.n)),
                 constraints=constraints,
-                options={"maxfev": simulator.left, "initial_tr_radius": 0.1, "feasibility_tol": 1e-8},
+                options={
+                    "maxfev": simulator.left,
+                    "initial_tr_radius": 0.1,
+                    "final_tr_radius": max(1e-6, 0.1 * level),  # smaller steps would only see noise
+                },
             )
-        if best is None or simulator.rank(result.x) < simulator.rank(best):
-            best = np.clip(result.x, 0, 1)
-        if simulator.left < 2 * problem.n + 2:
-            break
-        # By turns near the best and anywhere: the one refines, the other looks for a better basin.
-        anywhere = restart % 2 == 1
+        z = np.clip(result.x, 0, 1)
+        violation, f = (math.inf, math.inf) if best is None else simulator.rank(best)
+        idle = 0 if simulator.rank(z) < (violation, f - 1e-6 * abs(f)) else idle + 1
+        if simulator.rank(z) <= (violation, f):
+            best = z
+        restart += 1
+        anywhere = restart % 2 == 0
         start = rng.random(problem.n) if anywhere else np.clip(best + 0.1 * rng.standard_normal(problem.n), 0, 1)
     return simulator.answer(best)
 
