@@ -12,6 +12,7 @@ from pcces.estimation import estimate
 from pcces.points import Batch
 from pcces.search import Search
 from pcces.strategies.model import local_model
+from pcces.threads import one_blas_thread
 
 
 class Certification:
@@ -33,7 +34,8 @@ class Certification:
         z = m.state.x if tried == 0 else None
         if m.noisy is not False and self.search.uses_models:
             failed = tried > 0 and not np.all(np.isfinite(m.certificate_samples))
-            z = z if failed else self._corrected()
+            with one_blas_thread():
+                z = z if failed else self._corrected()
         if z is None or any(np.array_equal(z, other) for other in m.candidates):
             z = m.fallback(tried, self.search.margin())
         m.candidates.append(z)

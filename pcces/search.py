@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -28,8 +29,12 @@ from pcces.space import Space
 from pcces.strategies import Strategy
 from pcces.strategies.cma import default_population
 from pcces.strategies.model import LocalModel, coefficients, local_model, minimise
+from pcces.threads import one_blas_thread
 
 MODEL_DIMENSION = 40  # up to here regression models help Psi_k: a quadratic has 861 coefficients
+SMALL = 1000  # up to here more than one BLAS thread only gets in the way
+STALL = 40  # iterations without progress that end a noise-free run
+AGREEING_RUNS = 3  # noise-free runs that end at the best value seen and so end the search
 WIDE = 0.03  # steps longer than this may cross from one valley to another
 CMA_DIMENSION = 200  # up to here an n x n covariance is cheap
 
@@ -67,7 +72,8 @@ class Search:
 
     def tell(self, batch: Batch, outputs: np.ndarray) -> None:
         """Take in the outcomes of the batch that was asked for."""
-        getattr(self, f"_tell_{batch.phase}")(batch, outputs)
+        with one_blas_thread() if self.space.n <= SMALL else nullcontext():
+            getattr(self, f"_tell_{batch.phase}")(batch, outputs)
         self._directions = None
 
     def learn_constraints(self, m: int) -> None:
@@ -146,32 +152,41 @@ class Search:
             self.end(f"the budget of {self.max_evaluations} evaluations is spent")
         elif o.max_iterations is not None and int(m.state.k) >= o.max_iterations:
             self.end(f"{o.max_iterations} iterations are done")
-        elif self._converged():
-            if not self._start_again():
-                self.end(
-                    "converged: "
-                    + ("noise hides what is left to gain" if m.noisy else f"the step size fell below {o.sigma_stop:g}")
-                )
         else:
-            m.phase = "sample"
+            why = self._converged()
+            if not why:
+                m.phase = "sample"
+            elif not self._start_again():
+                self.end(f"converged: {why}")
 
-    def _converged(self) -> bool:
+    def _converged(self) -> str:
+        """Why this run has nothing more to gain, or an empty string."""
         m, o = self.memory, self.options
-        if not (m.noisy and self.uses_models):
-            return bool(m.state.sigma < o.sigma_stop)
+        if m.state.sigma < o.sigma_stop:
+            return f"the step size fell below {o.sigma_stop:g}"
+        if not self.uses_models:
+            return ""
+        if not m.noisy:
+            return f"{STALL} iterations without progress" if m.stalls >= STALL else ""
         if m.state.sigma < 0.2 * max(float(m.state.sigma_es), 1e-6):
             # Noise drowns what steps this small could gain, while the models have seen more since: look up again.
             m.state = m.state._replace(sigma=np.asarray(1.5 * max(float(m.state.sigma_es), 1e-4)))
             m.stalls += 1
         search = self.max_evaluations - self.reserve()
-        return m.stalls >= 5 and m.evaluations - m.run_start > 0.25 * search
+        stalled = m.stalls >= 5 and m.evaluations - m.run_start > 0.25 * search
+        return "noise hides what is left to gain" if stalled else ""
 
     def _start_again(self) -> bool:
         """Keep the end of this run and start another one elsewhere, if that is wanted and affordable."""
         m = self.memory
         if not self.options.restarts or self.evaluations_left - self.reserve() < 0.15 * self.max_evaluations:
             return False
-        m.ends.append(self._this_end())
+        ends = [*m.ends, self._this_end()]
+        best = min(float(end.estimate.f) if self.broken(end.estimate) <= 0 else math.inf for end in ends)
+        same = [end for end in ends if end.estimate.f <= best + 1e-6 * max(abs(best), m.f_scale or 0.0)]
+        if not m.noisy and math.isfinite(best) and len(same) >= AGREEING_RUNS:
+            return False
+        m.ends = ends
         z = self._generator(3, len(m.ends)).random(self.space.n)
         finite = np.isfinite(self.space.z_lower) & np.isfinite(self.space.z_upper)
         away = m.ends[0].x + (2 * z - 1) * 4 * self.options.sigma0
@@ -394,8 +409,14 @@ class Search:
         )
         m.state, success = algorithm.decide(m.state, m.x_trial, trial, incumbent, rule)
         self._learn_noise(m.trial, 0.1 if m.trial.n >= 8 else 0.0)
+        m.stalls += 0 if m.noisy else 1
         if success:
-            if broken_incumbent > 0 or m.incumbent.f - m.trial.f > 2 * float(m.noise[0]) / math.sqrt(self.race.most):
+            least = (
+                2 * float(m.noise[0]) / math.sqrt(self.race.most)
+                if m.noisy
+                else 1e-9 * max(abs(m.trial.f), m.f_scale or 0)
+            )
+            if broken_incumbent > 0 or m.incumbent.f - m.trial.f > least:
                 m.stalls = 0
             m.incumbent, m.incumbent_row = m.trial, m.trial_row
             m.accept(self.space.n)
