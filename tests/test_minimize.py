@@ -262,7 +262,7 @@ def test_a_problem_without_a_feasible_point_says_which_constraint(noise):
     res = solve(fun)
     assert not res.success and res.status == 2 and not res.certificate.holds
     assert re.search(r"no feasible point was found: constraint 1 is still violated by about 1\.[45]", res.message)
-    assert abs(res.x[1]) < 0.2  # the least violating point
+    assert abs(res.x[1]) < 0.4  # the least violating point
     assert res.constr[1] == pytest.approx(1.5, abs=0.1)
 
 
