@@ -1,39 +1,23 @@
-"""Ask/tell: Algorithm 1 for any black box, one batch at a time.
-
-    start -> sample -> trial (until the race is decided) -> sample -> ... -> certify -> done
-
-Each phase has an `_ask_` (which points, from the memory alone, so that asking again gives the same batch) and a `_tell_`
-(what the outcomes change). The memory is plain data: `save` writes it, `load` continues to the same bits.
-"""
+"""Ask/tell: Algorithm 1 for any black box, one batch at a time; `save` and `load` at any moment."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.optimize import LinearConstraint, OptimizeResult
-from scipy.special import gammaincinv, ndtri
 
-from pcces import algorithm, storage, strategies
-from pcces.archive import Archive
-from pcces.barrier import anneal, comparable, feasible_first, violation
-from pcces.certificate import spend, upper_bounds
-from pcces.estimation import Estimate, Race, blend_noise, estimate, pool, required_samples
-from pcces.history import History
-from pcces.memory import End, Memory
+from pcces import storage
+from pcces.certification import Certification
 from pcces.options import Options, make_options
-from pcces.points import Batch, LazyPoints, combine, population_normals
+from pcces.points import Batch
 from pcces.result import make_result
+from pcces.search import Search
 from pcces.space import Space
 from pcces.strategies import Strategy
-from pcces.strategies.cma import default_population
-from pcces.strategies.model import LocalModel, coefficients, local_model, minimise
-
-MODEL_DIMENSION = 40  # up to here regression models help Psi_k: a quadratic has 861 coefficients
-CMA_DIMENSION = 200  # up to here an n x n covariance is cheap
 
 
 class Optimizer:
@@ -69,37 +53,38 @@ class Optimizer:
         **options: Any,
     ):
         self.options: Options = make_options(preset, **options)
-        self.preset = preset
         linear = [linear] if isinstance(linear, LinearConstraint) else list(linear)
         self.space = Space(x0, bounds, linear, scale)
         n = self.space.n
-        self.max_evaluations = 2000 * n if max_evaluations is None else int(max_evaluations)
-        if self.max_evaluations < 1:
+        if max_evaluations is None:
+            max_evaluations = 2000 * n
+        if max_evaluations < 1:
             raise ValueError(f"max_evaluations must be at least 1, got {max_evaluations}")
         if not 0.5 <= confidence < 1:
             raise ValueError(f"confidence must lie in [0.5, 1), got {confidence}")
-        self.confidence = float(confidence)
-        self.common_random_numbers = bool(common_random_numbers)
-        self.equalities = tuple(int(i) for i in equalities)
-        self.strategy, self.uses_models = _read_strategy(strategy, preset, n)
-        self.population = self.options.population or default_population(n)
-        self.race = Race(most=self.options.samples_max)
-        self.seed = int(np.random.default_rng(rng).integers(2**63))
-        self.archive = Archive(n) if self.uses_models else None
-        self.history = History()
-        z0 = self.space.project(self.space.to_z(self.space.x0))
-        self.memory = Memory.start(z0, self.strategy, self.options)
+        self.search = Search(
+            self.space,
+            self.options,
+            strategy,
+            preset,
+            int(max_evaluations),
+            float(confidence),
+            [int(i) for i in equalities],
+            bool(common_random_numbers),
+            seed=int(np.random.default_rng(rng).integers(2**63)),
+        )
+        self.certification = Certification(self.search)
+        self.memory, self.history = self.search.memory, self.search.history
         self._asked: Batch | None = None
-        self._directions: Any = None
         self._arguments = {  # what `load` needs to build this object again
             "bounds": _plain_bounds(self.space) if self.space.bounded else None,
             "linear": [_plain_linear(constraint) for constraint in linear],
-            "equalities": list(self.equalities),
+            "equalities": [int(i) for i in equalities],
             "strategy": strategy if isinstance(strategy, str) else None,
             "preset": preset,
-            "max_evaluations": self.max_evaluations,
-            "confidence": self.confidence,
-            "common_random_numbers": self.common_random_numbers,
+            "max_evaluations": int(max_evaluations),
+            "confidence": float(confidence),
+            "common_random_numbers": bool(common_random_numbers),
             "scale": None if scale is None else np.broadcast_to(np.asarray(scale, dtype=float), n).tolist(),
             "options": options,
         }
@@ -114,14 +99,16 @@ class Optimizer:
         """End the search here; what is left of the budget goes into the certificate."""
         if self.memory.phase not in ("certify", "done"):
             self._asked = None
-            self._end_search("stopped by the caller")
+            self.search.end("stopped by the caller")
+            self._enter_certification()
 
     def ask(self) -> Batch:
         """All that can be evaluated in parallel now: samples, or repeats of trial point and incumbent alike."""
         if self.memory.phase == "done":
             raise RuntimeError(f"the search is over ({self.memory.message}); read .result")
         if self._asked is None:
-            points, seeds, *at_trial = getattr(self, f"_ask_{self.memory.phase}")()
+            part = self.certification if self.memory.phase == "certify" else self.search
+            points, seeds, *at_trial = part.ask()
             self._asked = Batch(points, seeds, self.memory.batches, self.memory.phase, *at_trial)
         return self._asked
 
@@ -135,8 +122,15 @@ class Optimizer:
         self.memory.failures += int((~np.isfinite(outputs[:, 0])).sum())
         self.memory.batches += 1
         self._asked = None
-        getattr(self, f"_tell_{asked.phase}")(asked, outputs)
-        self._directions = None
+        if asked.phase == "certify":
+            self.certification.tell(asked, outputs)
+        else:
+            self.search.tell(asked, outputs)
+            self._enter_certification()
+
+    def _enter_certification(self) -> None:
+        if self.memory.phase == "certify" and not self.memory.candidates:
+            self.certification.next_candidate()
 
     def _outputs(self, f: Any, c: Any, k: int) -> np.ndarray:
         """(f, inequalities, equalities both ways) as rows; failed evaluations are rows of +inf."""
@@ -153,7 +147,7 @@ class Optimizer:
         if m >= 0 and c.shape[1] != m:
             raise ValueError(f"c has {c.shape[1]} constraints now but had {m} before")
         if m < 0 and c_given:
-            self._learn_constraints(c.shape[1])
+            self.search.learn_constraints(c.shape[1])
         equal = list(self.memory.equal)
         others = [i for i in range(c.shape[1]) if i not in equal]
         tolerance = self.options.equality_tolerance
@@ -162,514 +156,10 @@ class Optimizer:
         rows[failed] = np.inf
         return rows
 
-    def _learn_constraints(self, m: int) -> None:
-        """The first evaluation that did not fail tells how many constraints there are."""
-        if any(not -m <= i < m for i in self.equalities):
-            raise ValueError(f"equalities {self.equalities} name constraints beyond the {m} given")
-        memory = self.memory
-        memory.constraints, memory.equal = m, np.array([i % m for i in self.equalities], dtype=int)
-        width = 1 + m + len(self.equalities)
-        memory.noise, memory.multipliers = np.zeros(width), np.zeros(width - 1)
-        if memory.incumbent is not None:  # it failed, or this would have been known
-            memory.incumbent = Estimate(memory.incumbent.n, np.full(width, np.inf), np.zeros(width))
-
     @property
     def evaluations_left(self) -> int:
         """How many evaluations the budget still holds."""
-        return self.max_evaluations - self.memory.evaluations
-
-    def _generator(self, purpose: int, counter: int) -> np.random.Generator:
-        """Random numbers as a pure function of (seed, purpose, counter): nothing to save, the same after a resume."""
-        return np.random.Generator(np.random.Philox(key=[self.seed, purpose], counter=[0, 0, 0, counter]))
-
-    def _seeds(self, k: int, counter: int) -> np.ndarray:
-        return self._generator(1, counter).integers(2**63, size=k)
-
-    def _repeat(self, z: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        k = max(1, min(k, self.evaluations_left))
-        return np.repeat(self.space.to_x(z)[None], k, axis=0), self._seeds(k, self.memory.batches)
-
-    # -- start: what is x0 worth, and is there noise? ------------------------------------------------------------------
-
-    def _ask_start(self) -> tuple[np.ndarray, np.ndarray]:
-        known = 0 if self.memory.incumbent is None else int(self.memory.incumbent.n)
-        fixed = self.options.samples if isinstance(self.options.samples, int) else 0
-        wanted = max(2, fixed) if known == 0 else 18
-        if self.options.noisy is False:
-            wanted = max(1, fixed)
-        return self._repeat(self.memory.state.x, wanted)
-
-    def _tell_start(self, batch: Batch, outputs: np.ndarray) -> None:
-        m = self.memory
-        new = estimate(outputs)
-        m.incumbent = new if m.incumbent is None else pool(m.incumbent, new)
-        m.incumbent_row = self._remember(m.incumbent_row, m.state.x, outputs)
-        self._learn_noise(m.incumbent)
-        if m.noisy and m.incumbent.n < 20 and isinstance(self.options.samples, str) and self.evaluations_left > 40:
-            return  # a few more to see how much noise
-        self._begin_iteration()
-
-    def _learn_noise(self, e: Estimate, weight: float = 1.0) -> None:
-        m = self.memory
-        if e.n < 2 or not np.all(np.isfinite(e.mean)):
-            return
-        if m.noisy is None:
-            m.noisy = bool(np.any(e.squares > 0)) if self.options.noisy is None else self.options.noisy
-            weight = 1.0
-        if m.noisy:
-            m.noise = blend_noise(m.noise, e, weight)
-
-    def _remember(self, row: int, z: np.ndarray, outputs: np.ndarray) -> int:
-        """Put the evaluations of one point into the archive."""
-        if self.archive is None or not np.all(np.isfinite(outputs)) or len(outputs) == 0:
-            return row
-        first = 0
-        if row < 0:
-            row, first = int(self.archive.add(z[None], outputs[:1])[0]), 1
-        if len(outputs) > first:
-            self.archive.merge(row, outputs[first:].mean(0), len(outputs) - first)
-        return row
-
-    # -- sample: Steps 1 to 3 ------------------------------------------------------------------------------------------
-
-    def _begin_iteration(self) -> None:
-        m, o = self.memory, self.options
-        if self.evaluations_left <= self._reserve() + self.population + self.race.least + 2:
-            self._end_search(f"the budget of {self.max_evaluations} evaluations is spent")
-        elif o.max_iterations is not None and int(m.state.k) >= o.max_iterations:
-            self._end_search(f"{o.max_iterations} iterations are done")
-        elif self._converged():
-            if not self._start_again():
-                self._end_search(f"converged: the step size fell below {o.sigma_stop:g}")
-        else:
-            m.phase = "sample"
-
-    def _converged(self) -> bool:
-        m, o = self.memory, self.options
-        if not (m.noisy and self.uses_models):
-            return bool(m.state.sigma < o.sigma_stop)
-        if m.state.sigma < 0.2 * max(float(m.state.sigma_es), 1e-6):
-            # Noise drowns what steps this small could gain, while the models have seen more since: look up again.
-            m.state = m.state._replace(sigma=np.asarray(1.5 * max(float(m.state.sigma_es), 1e-4)))
-            m.stalls += 1
-        search = self.max_evaluations - self._reserve()
-        return m.stalls >= 5 and m.evaluations - m.run_start > 0.25 * search
-
-    def _start_again(self) -> bool:
-        """Keep the end of this run and start another one elsewhere, if that is wanted and affordable."""
-        m = self.memory
-        if not self.options.restarts or self.evaluations_left - self._reserve() < 0.15 * self.max_evaluations:
-            return False
-        m.ends.append(self._this_end())
-        z = self._generator(3, len(m.ends)).random(self.space.n)
-        finite = np.isfinite(self.space.z_lower) & np.isfinite(self.space.z_upper)
-        away = m.ends[0].x + (2 * z - 1) * 4 * self.options.sigma0
-        z = self.space.project(np.where(finite, z, away).astype(self.space.dtype))
-        k, successes = m.state.k, m.state.successes
-        m.restart(z, self.strategy, self.options)
-        m.state = m.state._replace(k=k, successes=successes)
-        m.phase = "start"
-        return True
-
-    def _this_end(self) -> End:
-        m = self.memory
-        assert m.incumbent is not None and m.multipliers is not None
-        return End(
-            m.state.x, m.incumbent, getattr(m.strategy, "factor", np.zeros((0, 0))), m.state.sigma_es, m.multipliers
-        )
-
-    def _half_normals(self) -> Any:
-        width = self.strategy.normals(self.space.n)
-        return population_normals(self.seed, int(self.memory.state.k), self.population // 2, width, self.space.dtype)
-
-    def _ask_sample(self) -> tuple[Any, np.ndarray]:
-        m = self.memory
-        z = self._half_normals()
-        seeds = self._seeds(self.population, m.batches)
-        if self.common_random_numbers:  # mirrored pairs share their seeds
-            seeds = np.concatenate([seeds[: self.population // 2]] * 2)
-        if isinstance(z, np.ndarray):
-            directions = strategies.mirrored(self.strategy.directions(m.strategy, z))
-            points = self.space.project(algorithm.sample_points(m.state.x, m.state.sigma_es, directions))
-            self._directions = (points - m.state.x) / m.state.sigma_es
-            return self.space.to_x(points), seeds
-        self._directions = LazyPoints(z, self.strategy, m.strategy, m.state, self.space)
-        return self._directions, seeds
-
-    def _tell_sample(self, batch: Batch, outputs: np.ndarray) -> None:
-        m, o = self.memory, self.options
-        D = self._directions
-        local, measured = None, outputs
-        if self.archive is not None:
-            points = m.state.x + m.state.sigma_es * D
-            self.archive.add(points, outputs)
-            spread = float(m.state.sigma_es)
-            local = local_model(self.archive, m.state.x, m.strategy.factor, spread, m.noise)
-            if local is not None and m.noisy:  # let the model take the noise out of the ranking
-                failed = ~np.isfinite(outputs[:, 0])
-                outputs = local.model(local.to_u(points - m.state.x))
-                outputs[failed] = np.inf
-        f, broken = outputs[:, 0], violation(outputs[:, 1:] + self._margin(), self._allowance())
-        if m.f_scale is None:
-            finite = f[np.isfinite(f)]
-            spread_f = float(np.std(finite)) if finite.size > 1 else 0.0
-            m.f_scale = spread_f if spread_f > 0 else 1.0
-        fitness = feasible_first(f, broken)
-        shaped = np.where(np.isfinite(fitness), fitness, 0.0)
-        shaped = strategies.SHAPINGS[o.shaping](shaped)
-        m.weights = self.strategy.weights(np.where(np.isfinite(fitness), shaped, np.inf))
-        m.d = combine(m.weights, D)
-        m.kind = self.strategy.name
-        if local is not None:
-            self._propose_by_model(local, D, broken, f)
-            self._adapt_spread(local, points, measured)
-        m.x_trial = self.space.project(algorithm.trial_point(m.state, m.d, self._rule()))
-        m.trial, m.trial_row = None, -1
-        m.trial_samples = m.incumbent_samples = None
-        m.directions = D if isinstance(D, np.ndarray) else None
-        m.phase = "trial"
-
-    def _propose_by_model(self, local: LocalModel, D: np.ndarray, broken: np.ndarray, f: np.ndarray) -> None:
-        """Replace d_k by the model's step, more often the more often that succeeds."""
-        m = self.memory
-        by_model, by_strategy = m.wins[0] / m.wins[1], m.wins[2] / m.wins[3]
-        if self._generator(4, m.batches).random() > max(0.2, by_model / (by_model + by_strategy)):
-            return
-        n, sigma = self.space.n, float(m.state.sigma)
-        radius = min(math.sqrt(n) * sigma / local.length, 3 * math.sqrt(n))
-        best = np.lexsort((f, broken))[:2]
-        starts = [np.zeros(n), *local.to_u(m.state.sigma_es * D[best])]
-        backoff = self._margin() + (0.3 if m.noisy else 1.0) * local.model.error[1:] - self._allowance()
-        step = self._model_step(local, m.state.x, starts, radius, backoff)
-        if step is not None:
-            m.d, m.kind = step / sigma, "model"
-
-    def _model_step(
-        self, local: LocalModel, x: np.ndarray, starts: list[np.ndarray], radius: float, backoff: np.ndarray
-    ) -> np.ndarray | None:
-        """The model's best step from x, in the coordinates of z."""
-        G, h = self.space.half_spaces()
-        to_z = self.memory.strategy.factor * local.length
-        answer = minimise(local.model, starts, radius, backoff, G @ to_z, h - G @ x, self.memory.multipliers)
-        if answer is None:
-            return None
-        self.memory.multipliers = answer[1]
-        return to_z @ answer[0]
-
-    def _adapt_spread(self, local: LocalModel, points: np.ndarray, outputs: np.ndarray) -> None:
-        """Under noise, sample as widely as the model still fits: widen while it predicts this population to within the noise."""
-        m = self.memory
-        good = np.isfinite(outputs[:, 0])
-        if not m.noisy or self.options.sigma_es != "adapted" or local.model.points < 1.5 * coefficients(self.space.n):
-            return
-        matters = np.concatenate([[True], local.model.value[1:] + 2 * local.model.spread[1:] > 0]) & (m.noise > 0)
-        if not good.any() or not matters.any():
-            return
-        miss = (outputs[good] - local.model(local.to_u(points[good] - m.state.x)))[:, matters] / m.noise[matters]
-        k, q = len(miss), int(matters.sum())
-        usual = 2 * float(
-            gammaincinv(k / 2, 0.8 ** (1 / q))
-        )  # exceeded by a perfect model in one population out of five
-        factor = 1.15 if np.max((miss**2).sum(0)) < usual else 1 / 1.15
-        m.spread_floor = min(max(float(m.state.sigma_es), m.spread_floor) * factor, 0.3)
-
-    # -- trial: the estimates of Step 3, the decision of Step 4 -----------------------------------------------------------
-
-    def _wanted(self) -> tuple[int, int]:
-        """How many more evaluations of trial point and incumbent to ask for."""
-        m, o = self.memory, self.options
-        done = 0 if m.trial is None else int(m.trial.n)
-        if isinstance(o.samples, int):
-            n_k = o.samples
-        elif o.samples == "accuracy" and m.noisy:
-            unit = o.kappa * (m.f_scale or 1.0)
-            n_k = required_samples(float(m.noise[0]) ** 2, float(m.state.sigma), o.eps_f * unit, o.eps_v * unit, o.p)
-            n_k = min(n_k, o.samples_max)
-        elif m.noisy is False:
-            n_k = 1
-        else:
-            n_k = self.race.least
-        paired = self.common_random_numbers and m.noisy is not False
-        renew = o.incumbent == "fresh" or paired
-        if done == 0:
-            top_up = n_k if renew or (o.incumbent == "pooled" and not isinstance(o.samples, str)) else 0
-            return n_k, 0 if m.noisy is False or (o.incumbent == "kept" and not paired) else top_up
-        if paired or o.incumbent == "fresh":
-            return done, done
-        if o.incumbent == "kept" or done <= m.incumbent.n:
-            return done, 0
-        return 0, int(m.incumbent.n)
-
-    def _ask_trial(self) -> tuple[np.ndarray, np.ndarray, int]:
-        m = self.memory
-        for_trial, for_incumbent = self._wanted()
-        room = max(self.evaluations_left - self._reserve(), 1)
-        if for_trial + for_incumbent > room:  # keep pairs whole, the trial first
-            for_trial = min(for_trial, max(1, room // 2 if for_incumbent else room))
-            for_incumbent = min(for_incumbent, room - for_trial)
-        points = np.concatenate(
-            [
-                np.repeat(self.space.to_x(z)[None], k, axis=0)
-                for z, k in ((m.x_trial, for_trial), (m.state.x, for_incumbent))
-            ]
-        )
-        seeds = self._seeds(max(for_trial, for_incumbent), m.batches)
-        if self.common_random_numbers:
-            return points, np.concatenate([seeds[:for_trial], seeds[:for_incumbent]]), for_trial
-        return points, self._seeds(len(points), m.batches), for_trial
-
-    def _tell_trial(self, batch: Batch, outputs: np.ndarray) -> None:
-        m, o = self.memory, self.options
-        at_trial = batch.at_trial
-        fresh, again = outputs[:at_trial], outputs[at_trial:]
-        if at_trial:
-            m.trial = estimate(fresh) if m.trial is None else pool(m.trial, estimate(fresh))
-            m.trial_row = self._remember(m.trial_row, m.x_trial, fresh)
-            m.trial_samples = fresh if m.trial_samples is None else np.vstack([m.trial_samples, fresh])
-        if len(again):
-            replace = (o.incumbent == "fresh" or self.common_random_numbers) and m.incumbent_samples is None
-            m.incumbent = estimate(again) if replace else pool(m.incumbent, estimate(again))
-            m.incumbent_row = self._remember(m.incumbent_row, m.state.x, again)
-            m.incumbent_samples = again if m.incumbent_samples is None else np.vstack([m.incumbent_samples, again])
-        if m.noisy is None:
-            self._learn_noise(m.trial)
-        if o.samples == "race" and m.noisy is not False and self._race_is_open():
-            return
-        self._decide()
-
-    def _race_is_open(self) -> bool:
-        m = self.memory
-        if self.evaluations_left - self._reserve() < 2 or not math.isfinite(m.trial.f):
-            return False
-        restoring = self._broken(m.incumbent) > 0
-        decrease = 0.5 * self._rule().kappa * float(m.state.sigma) ** 2
-        if restoring:
-            difference = self._broken(m.trial) - self._broken(m.incumbent) + decrease
-            error = float(np.max(m.noise[1:], initial=0.0)) * math.sqrt(1 / m.trial.n + 1 / m.incumbent.n)
-            clearance = np.zeros(0)
-        else:
-            difference = float(m.trial.f - m.incumbent.f) + decrease
-            error = self._difference_error()
-            clearance = self._clearance(m.trial)
-        clearance_error = m.noise[1:] / math.sqrt(m.trial.n) if clearance.size else clearance
-        return self.race.undecided(difference, error, clearance, clearance_error, (int(m.trial.n), int(m.incumbent.n)))
-
-    def _difference_error(self) -> float:
-        """The standard error of f~_trial - f_k; paired where both saw the same random numbers."""
-        m = self.memory
-        if self.common_random_numbers and m.trial_samples is not None and m.incumbent_samples is not None:
-            k = min(len(m.trial_samples), len(m.incumbent_samples))
-            if k >= 4:
-                return float(np.std(m.trial_samples[:k, 0] - m.incumbent_samples[:k, 0], ddof=1)) / math.sqrt(k)
-        return float(m.noise[0]) * math.sqrt(1 / m.trial.n + 1 / m.incumbent.n)
-
-    def _decide(self) -> None:
-        m, o, rule = self.memory, self.options, self._rule()
-        before, sigma = m.state.x, m.state.sigma
-        broken_incumbent = self._broken(m.incumbent)
-        trial, incumbent = comparable(
-            np.float64(m.trial.f),
-            np.float64(self._broken(m.trial)),
-            np.float64(m.incumbent.f),
-            np.float64(broken_incumbent),
-            rho=o.rho if o.restoration == "merit" else None,
-        )
-        m.state, success = algorithm.decide(m.state, m.x_trial, trial, incumbent, rule)
-        self._learn_noise(m.trial, 0.1 if m.trial.n >= 8 else 0.0)
-        if success:
-            if broken_incumbent > 0 or m.incumbent.f - m.trial.f > 2 * float(m.noise[0]) / math.sqrt(self.race.most):
-                m.stalls = 0
-            m.incumbent, m.incumbent_row = m.trial, m.trial_row
-            m.accept(self.space.n)
-        record = m.wins[:2] if m.kind == "model" else m.wins[2:]
-        record[:] = 0.9 * record + np.array([float(success), 1.0])
-        step = (m.state.x - before) / sigma
-        m.strategy = self.strategy.update(m.strategy, m.directions, m.weights, step, m.d)
-        self._update_sigma_es()
-        self.history.add(
-            evaluations=m.evaluations,
-            fun=float(m.incumbent.f),
-            constr=m.incumbent.c,
-            sigma=float(m.state.sigma),
-            sigma_es=float(m.state.sigma_es),
-            samples_trial=int(m.trial.n),
-            samples_incumbent=int(m.incumbent.n),
-            success=bool(success),
-            feasible=bool(self._broken(m.incumbent) <= 0),
-            kind=m.kind,
-        )
-        m.trial_samples = m.incumbent_samples = m.directions = None
-        self._begin_iteration()
-
-    def _update_sigma_es(self) -> None:
-        """Step 5 for sigma^ES: tied to sigma as in the paper, fixed, or tied but no narrower than noise allows."""
-        m, o = self.memory, self.options
-        if o.sigma_es == "fixed":
-            return
-        ratio = (o.sigma_es0 or o.sigma0) / o.sigma0
-        spread = ratio * float(m.state.sigma)
-        if o.sigma_es == "adapted" and m.noisy:
-            spread = max(spread, m.spread_floor)
-        m.state = m.state._replace(sigma_es=np.asarray(spread, dtype=m.state.x.dtype))
-
-    # -- constraints -----------------------------------------------------------------------------------------------------
-
-    def _rule(self) -> algorithm.Rule:
-        o = self.options
-        unit = self.memory.f_scale or 1.0
-        return algorithm.Rule(o.kappa * unit, o.gamma, o.shrink_factor, o.sigma_min, o.sigma_max, o.d_max)
-
-    def _allowance(self) -> float:
-        """What Eq. 4 lets a constraint exceed zero by: eps_c sigma_k, and what annealing adds."""
-        o, state = self.options, self.memory.state
-        extra = 0.0 if o.anneal is None else float(anneal(o.anneal[0], np.asarray(state.k), o.anneal[1]))
-        return o.eps_c * float(state.sigma) + extra
-
-    def _margin(self) -> np.ndarray:
-        """How far below zero a constraint must be for the certificate to have a chance with the samples reserved for it."""
-        return (
-            self._margin_for(max(0.8 * self._reserve(), 2))
-            if self.memory.noisy
-            else np.zeros(len(self.memory.noise) - 1)
-        )
-
-    def _margin_for(self, samples: float) -> np.ndarray:
-        m = self.memory
-        z = -ndtri(spend(self.confidence, m.looks + 2) / max(len(m.noise) - 1, 1))
-        return z * m.noise[1:] / math.sqrt(samples)
-
-    def _clearance(self, e: Estimate) -> np.ndarray:
-        """The constraints of an estimate relative to what is allowed: <= 0 passes."""
-        m = self.memory
-        error = m.noise[1:] / math.sqrt(max(float(e.n), 1.0))
-        return e.c + self._margin() + self.options.constraint_z * error - self._allowance()
-
-    def _broken(self, e: Estimate) -> float:
-        return float(violation(self._clearance(e))) if math.isfinite(e.f) else math.inf
-
-    # -- certify: fresh samples decide -----------------------------------------------------------------------------------
-
-    def _reserve(self) -> int:
-        """The evaluations kept for the certificate."""
-        m = self.memory
-        if m.constraints <= 0:
-            return 0
-        return 1 if m.noisy is False else int(self.options.certify_share * self.max_evaluations)
-
-    def _end_search(self, why: str) -> None:
-        m = self.memory
-        m.message = why
-        if m.incumbent is None:
-            m.phase = "done"
-            return
-        m.ends.append(self._this_end())
-        m.ends.sort(key=lambda end: (self._broken(end.estimate), float(end.estimate.f)))
-        best = m.ends[0]
-        m.state = m.state._replace(x=best.x, sigma_es=best.spread)
-        m.incumbent, m.multipliers = best.estimate, best.multipliers
-        if best.factor.size:
-            m.strategy = m.strategy._replace(factor=best.factor)
-        m.phase = "certify"
-        self._next_candidate()
-
-    def _next_candidate(self) -> None:
-        """Put the next point to the test, or give up."""
-        m = self.memory
-        no_constraints = m.constraints <= 0
-        if no_constraints or self.evaluations_left < (1 if not m.noisy else 4) or len(m.candidates) >= 8:
-            m.certificate_samples = None
-            self._conclude(no_constraints)
-            return
-        tried = len(m.candidates)
-        z = m.state.x if tried == 0 else None
-        if m.noisy and self.uses_models:
-            failed = tried > 0 and not np.all(np.isfinite(m.certificate_samples))
-            z = z if failed else self._corrected()
-        if z is None or any(np.array_equal(z, other) for other in m.candidates):
-            z = m.fallback(tried, self._margin())
-        m.candidates.append(z)
-        m.certificate_samples = None
-
-    def _corrected(self) -> np.ndarray | None:
-        """The next candidate by the models' slopes: the best point near the last one tested, from what its fresh samples
-        measured there (near the incumbent, from all that is known, for the first)."""
-        m = self.memory
-        assert self.archive is not None
-        first = not m.candidates
-        x = m.state.x if first else m.candidates[-1]
-        local = local_model(self.archive, x, m.strategy.factor, float(m.state.sigma_es), m.noise, everything=True)
-        if local is None:
-            return None
-        measured = m.incumbent if first else estimate(m.certificate_samples)
-        error = m.noise / np.sqrt(measured.n)
-        trust = 1.0 if not first else local.model.error**2 / (local.model.error**2 + error**2 + 1e-300)
-        value = local.model.value + trust * (measured.mean - local.model.value)
-        error = np.sqrt(trust) * error
-        margin = self._margin_for(max(0.8 * self.evaluations_left, 2))
-        anchored = local._replace(model=local.model._replace(value=value))
-        backoff = margin + 0.5 * error[1:]
-        spread = math.sqrt(self.space.n) * float(m.state.sigma_es) / local.length
-        for reach in (0.03, 0.1, 0.3, 1.0):  # no farther than it takes: slopes are only good near by
-            step = self._model_step(anchored, x, [np.zeros(self.space.n)], reach * spread, backoff)
-            if step is None:
-                return None
-            predicted = anchored.model(anchored.to_u(step[None]))[0, 1:]
-            if np.all(predicted + 0.9 * backoff <= 0):
-                break
-        return self.space.project(x + step)
-
-    def _ask_certify(self) -> tuple[np.ndarray, np.ndarray]:
-        m = self.memory
-        have = 0 if m.certificate_samples is None else len(m.certificate_samples)
-        left = self.evaluations_left
-        if not m.noisy:
-            wanted = 1
-        elif have == 0:
-            wanted = max(left // 3, 4)
-        else:
-            wanted = left if left < 2 * have else have
-        return self._repeat(m.candidates[-1], wanted)
-
-    def _tell_certify(self, batch: Batch, outputs: np.ndarray) -> None:
-        m = self.memory
-        samples = outputs if m.certificate_samples is None else np.vstack([m.certificate_samples, outputs])
-        m.certificate_samples = samples
-        if not np.all(np.isfinite(samples)):
-            self._next_candidate()
-            return
-        if not m.noisy:
-            m.bounds, m.method = samples[:, 1:].max(0), "exact"
-            self._conclude(bool(np.all(m.bounds <= 0)))
-            return
-        m.looks += 1
-        ranges = self.options.constraint_range
-        m.bounds, m.method = upper_bounds(samples[:, 1:], spend(self.confidence, m.looks), self._expanded(ranges))
-        if np.all(m.bounds <= 0):
-            self._conclude(True)
-            return
-        mean = samples[:, 1:].mean(0)  # would all that is left, spent here, have a fair chance?
-        hoped_for = mean + 0.5 * (m.bounds - mean) * math.sqrt(len(samples) / (len(samples) + self.evaluations_left))
-        if np.any(hoped_for > 0) or self.evaluations_left < 4:
-            self._next_candidate()
-
-    def _expanded(self, ranges: Any) -> list[tuple[float, float]] | None:
-        """Ranges for the expanded constraints: an equality's is the same both ways, with its tolerance."""
-        if ranges is None:
-            return None
-        if len(ranges) != self.memory.constraints:
-            raise ValueError(f"constraint_range has {len(ranges)} pairs for {self.memory.constraints} constraints")
-        tolerance = self.options.equality_tolerance
-        others = [tuple(ranges[i]) for i in range(len(ranges)) if i not in self.memory.equal]
-        equal = [ranges[i] for i in self.memory.equal]
-        return (
-            others
-            + [(low - tolerance, high - tolerance) for low, high in equal]
-            + [(-high - tolerance, -low - tolerance) for low, high in equal]
-        )
-
-    def _conclude(self, holds: bool) -> None:
-        m = self.memory
-        m.holds, m.phase = holds, "done"
+        return self.search.evaluations_left
 
     # -- the answer --------------------------------------------------------------------------------------------------------
 
@@ -685,13 +175,13 @@ class Optimizer:
         if self._arguments["strategy"] is None:
             raise ValueError("only strategies given by name can be saved")
         arrays = {"x0": self.space.x0, **self.memory.arrays(), **self.history.arrays()}
-        if self.archive is not None:
+        if self.search.archive is not None:
             arrays.update(
-                archive_points=self.archive.points,
-                archive_outputs=self.archive.outputs,
-                archive_counts=self.archive.counts,
+                archive_points=self.search.archive.points,
+                archive_outputs=self.search.archive.outputs,
+                archive_counts=self.search.archive.counts,
             )
-        data = {"arguments": self._arguments, "seed": self.seed, "memory": self.memory.scalars()}
+        data = {"arguments": self._arguments, "seed": self.search.seed, "memory": self.memory.scalars()}
         storage.save(path, "pcces search", arrays, data)
 
     @classmethod
@@ -712,35 +202,14 @@ class Optimizer:
             options["constraint_range"] = tuple(tuple(pair) for pair in options["constraint_range"])
         arguments["linear"] = [LinearConstraint(*parts) for parts in arguments["linear"]]
         optimizer = cls(arrays["x0"], **arguments, **options)
-        optimizer.seed = data["seed"]
+        optimizer.search.seed = data["seed"]
         optimizer.memory.restore(arrays, data["memory"])
         optimizer.history.restore(arrays)
-        if optimizer.archive is not None and "archive_points" in arrays:
-            optimizer.archive.restore(*(arrays[f"archive_{name}"].copy() for name in ("points", "outputs", "counts")))
+        if optimizer.search.archive is not None and "archive_points" in arrays:
+            optimizer.search.archive.restore(
+                *(arrays[f"archive_{name}"].copy() for name in ("points", "outputs", "counts"))
+            )
         return optimizer
-
-
-def _read_strategy(strategy: str | Strategy, preset: str, n: int) -> tuple[Strategy, bool]:
-    """The strategy object, and whether regression models help it."""
-    if isinstance(strategy, Strategy):
-        return strategy, False
-    makers: dict[str, Callable[[], Strategy]] = {
-        "cma": strategies.cma,
-        "guided": strategies.guided,
-        "gaussian": strategies.gaussian,
-        "asebo": strategies.asebo,
-    }
-    if strategy == "default":
-        if preset == "paper" or n > CMA_DIMENSION:
-            return strategies.guided(), False
-        return strategies.cma(), n <= MODEL_DIMENSION
-    if strategy == "model":
-        return strategies.cma(), True
-    if strategy not in makers:
-        raise ValueError(
-            f"unknown strategy {strategy!r}; there are default, model, {', '.join(makers)}, or a Strategy object"
-        )
-    return makers[strategy](), False
 
 
 def _plain_bounds(space: Space) -> list[list[float | None]]:

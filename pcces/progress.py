@@ -36,7 +36,7 @@ class Progress:
     def __enter__(self) -> Progress:
         if self._bar is not None:
             self._bar.start()
-            self._task = self._bar.add_task("starting", total=self.optimizer.max_evaluations)
+            self._task = self._bar.add_task("starting", total=self.optimizer.search.max_evaluations)
         return self
 
     def update(self) -> None:
@@ -52,7 +52,7 @@ class Progress:
         if m.incumbent is None or not np.isfinite(m.incumbent.f):
             return f"iteration {int(m.state.k)}  looking for a point that can be evaluated"
         worst = f"  worst c {float(np.max(m.incumbent.c)):.3g}" if m.incumbent.c.size else ""
-        feasible = "" if o._broken(m.incumbent) <= 0 else " (infeasible)"
+        feasible = "" if o.search.broken(m.incumbent) <= 0 else " (infeasible)"
         return (
             f"iteration {int(m.state.k)}  f {float(m.incumbent.f):.6g}{feasible}{worst}  sigma {float(m.state.sigma):.2g}"
             f"  {o.evaluations_left} evaluations left"

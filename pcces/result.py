@@ -61,7 +61,7 @@ def _certificate(optimizer: Optimizer, samples: Any) -> Certificate:
         bounds = (float("inf"),) * m.constraints
     return Certificate(
         holds=bool(m.holds and m.incumbent is not None and np.isfinite(m.incumbent.f)),
-        confidence=optimizer.confidence,
+        confidence=optimizer.search.confidence,
         upper_bounds=bounds,
         samples=0 if samples is None else len(samples),
         method=m.method,

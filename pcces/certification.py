@@ -1,0 +1,131 @@
+"""The phase after the search: which points are put to the test, and when the test is over."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from pcces.certificate import spend, upper_bounds
+from pcces.estimation import estimate
+from pcces.points import Batch
+from pcces.search import Search
+from pcces.strategies.model import local_model
+
+
+class Certification:
+    """Tests candidates on fresh samples, one after the other, until one holds or nothing is left."""
+
+    def __init__(self, search: Search):
+        self.search = search
+
+    def next_candidate(self) -> None:
+        """Put the next point to the test, or give up."""
+        m = self.search.memory
+        no_constraints = m.constraints <= 0
+        if no_constraints or self.search.evaluations_left < (1 if not m.noisy else 4) or len(m.candidates) >= 8:
+            m.certificate_samples = None
+            self._conclude(no_constraints)
+            return
+        tried = len(m.candidates)
+        z = m.state.x if tried == 0 else None
+        if m.noisy and self.search.uses_models:
+            failed = tried > 0 and not np.all(np.isfinite(m.certificate_samples))
+            z = z if failed else self._corrected()
+        if z is None or any(np.array_equal(z, other) for other in m.candidates):
+            z = m.fallback(tried, self.search.margin())
+        m.candidates.append(z)
+        m.certificate_samples = None
+
+    def _corrected(self) -> np.ndarray | None:
+        """The next candidate by the models' slopes: the best point near the last one tested, from what its fresh samples
+        measured there (near the incumbent, from all that is known, for the first)."""
+        m = self.search.memory
+        assert self.search.archive is not None
+        first = not m.candidates
+        x = m.state.x if first else m.candidates[-1]
+        local = local_model(
+            self.search.archive, x, m.strategy.factor, float(m.state.sigma_es), m.noise, everything=True
+        )
+        if local is None:
+            return None
+        measured = m.incumbent if first else estimate(m.certificate_samples)
+        error = m.noise / np.sqrt(measured.n)
+        trust = 1.0 if not first else local.model.error**2 / (local.model.error**2 + error**2 + 1e-300)
+        value = local.model.value + trust * (measured.mean - local.model.value)
+        error = np.sqrt(trust) * error
+        anchored = local._replace(model=local.model._replace(value=value))
+        backoff = self.search.margin_for(self.search.evaluations_left, error[1:])
+        spread = math.sqrt(self.search.space.n) * float(m.state.sigma_es) / local.length
+        for reach in (0.03, 0.1, 0.3, 1.0):  # no farther than it takes: slopes are only good near by
+            step = self.search.model_step(anchored, x, [np.zeros(self.search.space.n)], reach * spread, backoff)
+            if step is None:
+                return None
+            predicted = anchored.model(anchored.to_u(step[None]))[0, 1:]
+            if np.all(predicted + 0.9 * backoff <= 0):
+                break
+        return self.search.space.project(x + step)
+
+    def ask(self) -> tuple[np.ndarray, np.ndarray]:
+        """Fresh evaluations of the candidate."""
+        m = self.search.memory
+        have = 0 if m.certificate_samples is None else len(m.certificate_samples)
+        left = self.search.evaluations_left
+        if not m.noisy:
+            wanted = 1
+        else:
+            wanted = max(left // 3, 4) if have == 0 else left  # a first look, then all or nothing
+        return self.search.repeat(m.candidates[-1], wanted)
+
+    def tell(self, batch: Batch, outputs: np.ndarray) -> None:
+        """Does it hold now, will it, or is it the next one's turn?"""
+        m = self.search.memory
+        samples = outputs if m.certificate_samples is None else np.vstack([m.certificate_samples, outputs])
+        m.certificate_samples = samples
+        if not np.all(np.isfinite(samples)):
+            self.next_candidate()
+            return
+        if not m.noisy:
+            m.bounds, m.method = samples[:, 1:].max(0), "exact"
+            self._conclude(bool(np.all(m.bounds <= 0)))
+            return
+        m.looks += 1
+        ranges = self.search.options.constraint_range
+        m.bounds, m.method = upper_bounds(
+            samples[:, 1:], spend(self.search.confidence, m.looks), self._expanded(ranges)
+        )
+        if np.all(m.bounds <= 0):
+            self._conclude(True)
+            return
+        if self.search.evaluations_left < 4 or not self._promising(samples[:, 1:], m.bounds):
+            self.next_candidate()
+
+    def _promising(self, samples: np.ndarray, bounds: np.ndarray) -> bool:
+        """Whether this candidate would probably hold if all that is left were spent on it."""
+        have, left = len(samples), self.search.evaluations_left
+        mean, deviation = samples.mean(0), samples.std(0, ddof=1)
+        bound_then = mean + (bounds - mean) * math.sqrt(have / (have + left))
+        mean_may_move = deviation * math.sqrt(left / (have * (have + left)))
+        return bool(np.all(bound_then + 0.5 * mean_may_move <= 0))
+
+    def _expanded(self, ranges: Any) -> list[tuple[float, float]] | None:
+        """Ranges for the expanded constraints: an equality's is the same both ways, with its tolerance."""
+        if ranges is None:
+            return None
+        if len(ranges) != self.search.memory.constraints:
+            raise ValueError(
+                f"constraint_range has {len(ranges)} pairs for {self.search.memory.constraints} constraints"
+            )
+        tolerance = self.search.options.equality_tolerance
+        others = [tuple(ranges[i]) for i in range(len(ranges)) if i not in self.search.memory.equal]
+        equal = [ranges[i] for i in self.search.memory.equal]
+        return (
+            others
+            + [(low - tolerance, high - tolerance) for low, high in equal]
+            + [(-high - tolerance, -low - tolerance) for low, high in equal]
+        )
+
+    def _conclude(self, holds: bool) -> None:
+        m = self.search.memory
+        m.holds, m.phase = holds, "done"

@@ -1,0 +1,505 @@
+"""The search: Algorithm 1 for a black box, phase by phase, on a memory that is plain data.
+
+    start -> sample -> trial (until the race is decided) -> sample -> ... -> certify
+
+Each phase has an `_ask_` (which points, from the memory alone, so that asking again gives the same batch) and a `_tell_`
+(what the outcomes change).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from scipy.special import gammaincinv, ndtri
+
+from pcces import algorithm, strategies
+from pcces.archive import Archive
+from pcces.barrier import anneal, comparable, feasible_first, violation
+from pcces.certificate import spend
+from pcces.estimation import Estimate, Race, blend_noise, estimate, pool, required_samples
+from pcces.history import History
+from pcces.memory import End, Memory
+from pcces.options import Options
+from pcces.points import Batch, LazyPoints, combine, population_normals
+from pcces.space import Space
+from pcces.strategies import Strategy
+from pcces.strategies.cma import default_population
+from pcces.strategies.model import LocalModel, coefficients, local_model, minimise
+
+MODEL_DIMENSION = 40  # up to here regression models help Psi_k: a quadratic has 861 coefficients
+CMA_DIMENSION = 200  # up to here an n x n covariance is cheap
+
+
+class Search:
+    """Everything between the first evaluation and the certificate."""
+
+    def __init__(
+        self,
+        space: Space,
+        options: Options,
+        strategy: str | Strategy,
+        preset: str,
+        max_evaluations: int,
+        confidence: float,
+        equalities: Sequence[int],
+        common_random_numbers: bool,
+        seed: int,
+    ):
+        self.space, self.options, self.seed = space, options, seed
+        self.max_evaluations, self.confidence = max_evaluations, confidence
+        self.equalities, self.common_random_numbers = tuple(equalities), common_random_numbers
+        self.strategy, self.uses_models = read_strategy(strategy, preset, space.n)
+        self.population = options.population or default_population(space.n)
+        self.race = Race(most=options.samples_max)
+        self.archive = Archive(space.n) if self.uses_models else None
+        self.history = History()
+        self.memory = Memory.start(space.project(space.to_z(space.x0)), self.strategy, options)
+        self._directions: Any = None
+
+    def ask(self) -> tuple[Any, ...]:
+        """Points, seeds and, on trial, how many of the points repeat the trial point."""
+        return getattr(self, f"_ask_{self.memory.phase}")()
+
+    def tell(self, batch: Batch, outputs: np.ndarray) -> None:
+        """Take in the outcomes of the batch that was asked for."""
+        getattr(self, f"_tell_{batch.phase}")(batch, outputs)
+        self._directions = None
+
+    def learn_constraints(self, m: int) -> None:
+        """The first evaluation that did not fail tells how many constraints there are."""
+        if any(not -m <= i < m for i in self.equalities):
+            raise ValueError(f"equalities {self.equalities} name constraints beyond the {m} given")
+        memory = self.memory
+        memory.constraints, memory.equal = m, np.array([i % m for i in self.equalities], dtype=int)
+        width = 1 + m + len(self.equalities)
+        memory.noise, memory.multipliers = np.zeros(width), np.zeros(width - 1)
+        if memory.incumbent is not None:  # it failed, or this would have been known
+            memory.incumbent = Estimate(memory.incumbent.n, np.full(width, np.inf), np.zeros(width))
+
+    @property
+    def evaluations_left(self) -> int:
+        """How many evaluations the budget still holds."""
+        return self.max_evaluations - self.memory.evaluations
+
+    def _generator(self, purpose: int, counter: int) -> np.random.Generator:
+        """Random numbers as a pure function of (seed, purpose, counter): nothing to save, the same after a resume."""
+        return np.random.Generator(np.random.Philox(key=[self.seed, purpose], counter=[0, 0, 0, counter]))
+
+    def _seeds(self, k: int, counter: int) -> np.ndarray:
+        return self._generator(1, counter).integers(2**63, size=k)
+
+    def repeat(self, z: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """k times the same point, as far as the budget goes, each with a seed of its own."""
+        k = max(1, min(k, self.evaluations_left))
+        return np.repeat(self.space.to_x(z)[None], k, axis=0), self._seeds(k, self.memory.batches)
+
+    # -- start: what is x0 worth, and is there noise? ------------------------------------------------------------------
+
+    def _ask_start(self) -> tuple[np.ndarray, np.ndarray]:
+        known = 0 if self.memory.incumbent is None else int(self.memory.incumbent.n)
+        fixed = self.options.samples if isinstance(self.options.samples, int) else 0
+        wanted = max(2, fixed) if known == 0 else 18
+        if self.options.noisy is False:
+            wanted = max(1, fixed)
+        return self.repeat(self.memory.state.x, wanted)
+
+    def _tell_start(self, batch: Batch, outputs: np.ndarray) -> None:
+        m = self.memory
+        new = estimate(outputs)
+        m.incumbent = new if m.incumbent is None else pool(m.incumbent, new)
+        m.incumbent_row = self._remember(m.incumbent_row, m.state.x, outputs)
+        self._learn_noise(m.incumbent)
+        if m.noisy and m.incumbent.n < 20 and isinstance(self.options.samples, str) and self.evaluations_left > 40:
+            return  # a few more to see how much noise
+        self._begin_iteration()
+
+    def _learn_noise(self, e: Estimate, weight: float = 1.0) -> None:
+        m = self.memory
+        if e.n < 2 or not np.all(np.isfinite(e.mean)):
+            return
+        if m.noisy is None:
+            m.noisy = bool(np.any(e.squares > 0)) if self.options.noisy is None else self.options.noisy
+            weight = 1.0
+        if m.noisy:
+            m.noise = blend_noise(m.noise, e, weight)
+
+    def _remember(self, row: int, z: np.ndarray, outputs: np.ndarray) -> int:
+        """Put the evaluations of one point into the archive."""
+        if self.archive is None or not np.all(np.isfinite(outputs)) or len(outputs) == 0:
+            return row
+        first = 0
+        if row < 0:
+            row, first = int(self.archive.add(z[None], outputs[:1])[0]), 1
+        if len(outputs) > first:
+            self.archive.merge(row, outputs[first:].mean(0), len(outputs) - first)
+        return row
+
+    # -- sample: Steps 1 to 3 ------------------------------------------------------------------------------------------
+
+    def _begin_iteration(self) -> None:
+        m, o = self.memory, self.options
+        if self.evaluations_left <= self.reserve() + self.population + self.race.least + 2:
+            self.end(f"the budget of {self.max_evaluations} evaluations is spent")
+        elif o.max_iterations is not None and int(m.state.k) >= o.max_iterations:
+            self.end(f"{o.max_iterations} iterations are done")
+        elif self._converged():
+            if not self._start_again():
+                self.end(
+                    "converged: "
+                    + ("noise hides what is left to gain" if m.noisy else f"sigma fell below {o.sigma_stop:g}")
+                )
+        else:
+            m.phase = "sample"
+
+    def _converged(self) -> bool:
+        m, o = self.memory, self.options
+        if not (m.noisy and self.uses_models):
+            return bool(m.state.sigma < o.sigma_stop)
+        if m.state.sigma < 0.2 * max(float(m.state.sigma_es), 1e-6):
+            # Noise drowns what steps this small could gain, while the models have seen more since: look up again.
+            m.state = m.state._replace(sigma=np.asarray(1.5 * max(float(m.state.sigma_es), 1e-4)))
+            m.stalls += 1
+        search = self.max_evaluations - self.reserve()
+        return m.stalls >= 5 and m.evaluations - m.run_start > 0.25 * search
+
+    def _start_again(self) -> bool:
+        """Keep the end of this run and start another one elsewhere, if that is wanted and affordable."""
+        m = self.memory
+        if not self.options.restarts or self.evaluations_left - self.reserve() < 0.15 * self.max_evaluations:
+            return False
+        m.ends.append(self._this_end())
+        z = self._generator(3, len(m.ends)).random(self.space.n)
+        finite = np.isfinite(self.space.z_lower) & np.isfinite(self.space.z_upper)
+        away = m.ends[0].x + (2 * z - 1) * 4 * self.options.sigma0
+        z = self.space.project(np.where(finite, z, away).astype(self.space.dtype))
+        k, successes = m.state.k, m.state.successes
+        m.restart(z, self.strategy, self.options)
+        m.state = m.state._replace(k=k, successes=successes)
+        m.phase = "start"
+        return True
+
+    def _this_end(self) -> End:
+        m = self.memory
+        assert m.incumbent is not None and m.multipliers is not None
+        return End(
+            m.state.x, m.incumbent, getattr(m.strategy, "factor", np.zeros((0, 0))), m.state.sigma_es, m.multipliers
+        )
+
+    def _half_normals(self) -> Any:
+        width = self.strategy.normals(self.space.n)
+        return population_normals(self.seed, int(self.memory.state.k), self.population // 2, width, self.space.dtype)
+
+    def _ask_sample(self) -> tuple[Any, np.ndarray]:
+        m = self.memory
+        z = self._half_normals()
+        seeds = self._seeds(self.population, m.batches)
+        if self.common_random_numbers:  # mirrored pairs share their seeds
+            seeds = np.concatenate([seeds[: self.population // 2]] * 2)
+        if isinstance(z, np.ndarray):
+            directions = strategies.mirrored(self.strategy.directions(m.strategy, z))
+            points = self.space.project(algorithm.sample_points(m.state.x, m.state.sigma_es, directions))
+            self._directions = (points - m.state.x) / m.state.sigma_es
+            return self.space.to_x(points), seeds
+        self._directions = LazyPoints(z, self.strategy, m.strategy, m.state, self.space)
+        return self._directions, seeds
+
+    def _tell_sample(self, batch: Batch, outputs: np.ndarray) -> None:
+        m, o = self.memory, self.options
+        D = self._directions
+        local, measured = None, outputs
+        if self.archive is not None:
+            points = m.state.x + m.state.sigma_es * D
+            self.archive.add(points, outputs)
+            spread = float(m.state.sigma_es)
+            local = local_model(self.archive, m.state.x, m.strategy.factor, spread, m.noise)
+            if local is not None and m.noisy:  # let the model take the noise out of the ranking
+                failed = ~np.isfinite(outputs[:, 0])
+                outputs = local.model(local.to_u(points - m.state.x))
+                outputs[failed] = np.inf
+        f, broken = outputs[:, 0], violation(outputs[:, 1:] + self.margin(), self._allowance())
+        if m.f_scale is None:
+            finite = f[np.isfinite(f)]
+            spread_f = float(np.std(finite)) if finite.size > 1 else 0.0
+            m.f_scale = spread_f if spread_f > 0 else 1.0
+        fitness = feasible_first(f, broken)
+        shaped = np.where(np.isfinite(fitness), fitness, 0.0)
+        shaped = strategies.SHAPINGS[o.shaping](shaped)
+        m.weights = self.strategy.weights(np.where(np.isfinite(fitness), shaped, np.inf))
+        m.d = combine(m.weights, D)
+        m.kind = self.strategy.name
+        if local is not None:
+            self._propose_by_model(local, D, broken, f)
+            self._adapt_spread(local, points, measured)
+        m.x_trial = self.space.project(algorithm.trial_point(m.state, m.d, self._rule()))
+        m.trial, m.trial_row = None, -1
+        m.trial_samples = m.incumbent_samples = None
+        m.directions = D if isinstance(D, np.ndarray) else None
+        m.phase = "trial"
+
+    def _propose_by_model(self, local: LocalModel, D: np.ndarray, broken: np.ndarray, f: np.ndarray) -> None:
+        """Replace d_k by the model's step, more often the more often that succeeds."""
+        m = self.memory
+        by_model, by_strategy = m.wins[0] / m.wins[1], m.wins[2] / m.wins[3]
+        if self._generator(4, m.batches).random() > max(0.2, by_model / (by_model + by_strategy)):
+            return
+        n, sigma = self.space.n, float(m.state.sigma)
+        radius = min(math.sqrt(n) * sigma / local.length, 3 * math.sqrt(n))
+        best = np.lexsort((f, broken))[:2]
+        starts = [np.zeros(n), *local.to_u(m.state.sigma_es * D[best])]
+        backoff = self.margin() + (0.3 if m.noisy else 1.0) * local.model.error[1:] - self._allowance()
+        step = self.model_step(local, m.state.x, starts, radius, backoff)
+        if step is not None:
+            m.d, m.kind = step / sigma, "model"
+
+    def model_step(
+        self, local: LocalModel, x: np.ndarray, starts: list[np.ndarray], radius: float, backoff: np.ndarray
+    ) -> np.ndarray | None:
+        """The model's best step from x, in the coordinates of z."""
+        G, h = self.space.half_spaces()
+        to_z = self.memory.strategy.factor * local.length
+        answer = minimise(local.model, starts, radius, backoff, G @ to_z, h - G @ x, self.memory.multipliers)
+        if answer is None:
+            return None
+        self.memory.multipliers = answer[1]
+        return to_z @ answer[0]
+
+    def _adapt_spread(self, local: LocalModel, points: np.ndarray, outputs: np.ndarray) -> None:
+        """Under noise, sample as widely as the model still fits: widen while it predicts this population to within the noise."""
+        m = self.memory
+        good = np.isfinite(outputs[:, 0])
+        if not m.noisy or self.options.sigma_es != "adapted" or local.model.points < 1.5 * coefficients(self.space.n):
+            return
+        matters = np.concatenate([[True], local.model.value[1:] + 2 * local.model.spread[1:] > 0]) & (m.noise > 0)
+        if not good.any() or not matters.any():
+            return
+        miss = (outputs[good] - local.model(local.to_u(points[good] - m.state.x)))[:, matters] / m.noise[matters]
+        k, q = len(miss), int(matters.sum())
+        usual = 2 * float(
+            gammaincinv(k / 2, 0.8 ** (1 / q))
+        )  # exceeded by a perfect model in one population out of five
+        factor = 1.15 if np.max((miss**2).sum(0)) < usual else 1 / 1.15
+        m.spread_floor = min(max(float(m.state.sigma_es), m.spread_floor) * factor, 0.3)
+
+    # -- trial: the estimates of Step 3, the decision of Step 4 -----------------------------------------------------------
+
+    def _wanted(self) -> tuple[int, int]:
+        """How many more evaluations of trial point and incumbent to ask for."""
+        m, o = self.memory, self.options
+        done = 0 if m.trial is None else int(m.trial.n)
+        if isinstance(o.samples, int):
+            n_k = o.samples
+        elif o.samples == "accuracy" and m.noisy:
+            unit = o.kappa * (m.f_scale or 1.0)
+            n_k = required_samples(float(m.noise[0]) ** 2, float(m.state.sigma), o.eps_f * unit, o.eps_v * unit, o.p)
+            n_k = min(n_k, o.samples_max)
+        elif m.noisy is False:
+            n_k = 1
+        else:
+            n_k = self.race.least
+        paired = self.common_random_numbers and m.noisy is not False
+        renew = o.incumbent == "fresh" or paired
+        if done == 0:
+            top_up = n_k if renew or (o.incumbent == "pooled" and not isinstance(o.samples, str)) else 0
+            return n_k, 0 if m.noisy is False or (o.incumbent == "kept" and not paired) else top_up
+        if paired or o.incumbent == "fresh":
+            return done, done
+        if o.incumbent == "kept" or done <= m.incumbent.n:
+            return done, 0
+        return 0, int(m.incumbent.n)
+
+    def _ask_trial(self) -> tuple[np.ndarray, np.ndarray, int]:
+        m = self.memory
+        for_trial, for_incumbent = self._wanted()
+        room = max(self.evaluations_left - self.reserve(), 1)
+        if for_trial + for_incumbent > room:  # keep pairs whole, the trial first
+            for_trial = min(for_trial, max(1, room // 2 if for_incumbent else room))
+            for_incumbent = min(for_incumbent, room - for_trial)
+        points = np.concatenate(
+            [
+                np.repeat(self.space.to_x(z)[None], k, axis=0)
+                for z, k in ((m.x_trial, for_trial), (m.state.x, for_incumbent))
+            ]
+        )
+        seeds = self._seeds(max(for_trial, for_incumbent), m.batches)
+        if self.common_random_numbers:
+            return points, np.concatenate([seeds[:for_trial], seeds[:for_incumbent]]), for_trial
+        return points, self._seeds(len(points), m.batches), for_trial
+
+    def _tell_trial(self, batch: Batch, outputs: np.ndarray) -> None:
+        m, o = self.memory, self.options
+        at_trial = batch.at_trial
+        fresh, again = outputs[:at_trial], outputs[at_trial:]
+        if at_trial:
+            m.trial = estimate(fresh) if m.trial is None else pool(m.trial, estimate(fresh))
+            m.trial_row = self._remember(m.trial_row, m.x_trial, fresh)
+            m.trial_samples = fresh if m.trial_samples is None else np.vstack([m.trial_samples, fresh])
+        if len(again):
+            replace = (o.incumbent == "fresh" or self.common_random_numbers) and m.incumbent_samples is None
+            m.incumbent = estimate(again) if replace else pool(m.incumbent, estimate(again))
+            m.incumbent_row = self._remember(m.incumbent_row, m.state.x, again)
+            m.incumbent_samples = again if m.incumbent_samples is None else np.vstack([m.incumbent_samples, again])
+        if m.noisy is None:
+            self._learn_noise(m.trial)
+        if o.samples == "race" and m.noisy is not False and self._race_is_open():
+            return
+        self._decide()
+
+    def _race_is_open(self) -> bool:
+        m = self.memory
+        if self.evaluations_left - self.reserve() < 2 or not math.isfinite(m.trial.f):
+            return False
+        restoring = self.broken(m.incumbent) > 0
+        decrease = 0.5 * self._rule().kappa * float(m.state.sigma) ** 2
+        if restoring:
+            difference = self.broken(m.trial) - self.broken(m.incumbent) + decrease
+            error = float(np.max(m.noise[1:], initial=0.0)) * math.sqrt(1 / m.trial.n + 1 / m.incumbent.n)
+            clearance = np.zeros(0)
+        else:
+            difference = float(m.trial.f - m.incumbent.f) + decrease
+            error = self._difference_error()
+            clearance = self._clearance(m.trial)
+        clearance_error = m.noise[1:] / math.sqrt(m.trial.n) if clearance.size else clearance
+        return self.race.undecided(difference, error, clearance, clearance_error, (int(m.trial.n), int(m.incumbent.n)))
+
+    def _difference_error(self) -> float:
+        """The standard error of f~_trial - f_k; paired where both saw the same random numbers."""
+        m = self.memory
+        if self.common_random_numbers and m.trial_samples is not None and m.incumbent_samples is not None:
+            k = min(len(m.trial_samples), len(m.incumbent_samples))
+            if k >= 4:
+                return float(np.std(m.trial_samples[:k, 0] - m.incumbent_samples[:k, 0], ddof=1)) / math.sqrt(k)
+        return float(m.noise[0]) * math.sqrt(1 / m.trial.n + 1 / m.incumbent.n)
+
+    def _decide(self) -> None:
+        m, o, rule = self.memory, self.options, self._rule()
+        before, sigma = m.state.x, m.state.sigma
+        broken_incumbent = self.broken(m.incumbent)
+        trial, incumbent = comparable(
+            np.float64(m.trial.f),
+            np.float64(self.broken(m.trial)),
+            np.float64(m.incumbent.f),
+            np.float64(broken_incumbent),
+            rho=o.rho if o.restoration == "merit" else None,
+        )
+        m.state, success = algorithm.decide(m.state, m.x_trial, trial, incumbent, rule)
+        self._learn_noise(m.trial, 0.1 if m.trial.n >= 8 else 0.0)
+        if success:
+            if broken_incumbent > 0 or m.incumbent.f - m.trial.f > 2 * float(m.noise[0]) / math.sqrt(self.race.most):
+                m.stalls = 0
+            m.incumbent, m.incumbent_row = m.trial, m.trial_row
+            m.accept(self.space.n)
+        record = m.wins[:2] if m.kind == "model" else m.wins[2:]
+        record[:] = 0.9 * record + np.array([float(success), 1.0])
+        step = (m.state.x - before) / sigma
+        m.strategy = self.strategy.update(m.strategy, m.directions, m.weights, step, m.d)
+        self._update_sigma_es()
+        self.history.add(
+            evaluations=m.evaluations,
+            fun=float(m.incumbent.f),
+            constr=m.incumbent.c,
+            sigma=float(m.state.sigma),
+            sigma_es=float(m.state.sigma_es),
+            samples_trial=int(m.trial.n),
+            samples_incumbent=int(m.incumbent.n),
+            success=bool(success),
+            feasible=bool(self.broken(m.incumbent) <= 0),
+            kind=m.kind,
+        )
+        m.trial_samples = m.incumbent_samples = m.directions = None
+        self._begin_iteration()
+
+    def _update_sigma_es(self) -> None:
+        """Step 5 for sigma^ES: tied to sigma as in the paper, fixed, or tied but no narrower than noise allows."""
+        m, o = self.memory, self.options
+        if o.sigma_es == "fixed":
+            return
+        ratio = (o.sigma_es0 or o.sigma0) / o.sigma0
+        spread = ratio * float(m.state.sigma)
+        if o.sigma_es == "adapted" and m.noisy:
+            spread = max(spread, m.spread_floor)
+        m.state = m.state._replace(sigma_es=np.asarray(spread, dtype=m.state.x.dtype))
+
+    # -- constraints -----------------------------------------------------------------------------------------------------
+
+    def _rule(self) -> algorithm.Rule:
+        o = self.options
+        unit = self.memory.f_scale or 1.0
+        return algorithm.Rule(o.kappa * unit, o.gamma, o.shrink_factor, o.sigma_min, o.sigma_max, o.d_max)
+
+    def _allowance(self) -> float:
+        """What Eq. 4 lets a constraint exceed zero by: eps_c sigma_k, and what annealing adds."""
+        o, state = self.options, self.memory.state
+        extra = 0.0 if o.anneal is None else float(anneal(o.anneal[0], np.asarray(state.k), o.anneal[1]))
+        return o.eps_c * float(state.sigma) + extra
+
+    def margin(self) -> np.ndarray:
+        """How far below zero a constraint must be for the certificate to have a good chance."""
+        return self.margin_for(self.reserve()) if self.memory.noisy else np.zeros(len(self.memory.noise) - 1)
+
+    def margin_for(self, samples: float, error: np.ndarray | float = 0.0) -> np.ndarray:
+        """How far below zero to aim so that this many samples certify all constraints in four of five cases, when the
+        point aimed at is known with a standard error of `error`."""
+        m = self.memory
+        r, deviation = max(len(m.noise) - 1, 1), m.noise[1:] / math.sqrt(max(samples, 2))
+        bound = -ndtri(spend(self.confidence, m.looks + 2) / r)
+        luck = ndtri(0.8 ** (1 / r))
+        return bound * deviation + luck * np.sqrt(deviation**2 + np.square(error))
+
+    def _clearance(self, e: Estimate) -> np.ndarray:
+        """The constraints of an estimate relative to what is allowed: <= 0 passes."""
+        m = self.memory
+        error = m.noise[1:] / math.sqrt(max(float(e.n), 1.0))
+        return e.c + self.margin() + self.options.constraint_z * error - self._allowance()
+
+    def broken(self, e: Estimate) -> float:
+        """By how much an estimate violates what is allowed; +inf for a failed evaluation."""
+        return float(violation(self._clearance(e))) if math.isfinite(e.f) else math.inf
+
+    def reserve(self) -> int:
+        """The evaluations kept for the certificate."""
+        m = self.memory
+        if m.constraints <= 0:
+            return 0
+        return 1 if m.noisy is False else int(self.options.certify_share * self.max_evaluations)
+
+    def end(self, why: str) -> None:
+        """The search is over: take up the best of the runs for the certificate."""
+        m = self.memory
+        m.message = why
+        if m.incumbent is None:
+            m.phase = "done"
+            return
+        m.ends.append(self._this_end())
+        m.ends.sort(key=lambda end: (self.broken(end.estimate), float(end.estimate.f)))
+        best = m.ends[0]
+        m.state = m.state._replace(x=best.x, sigma_es=best.spread)
+        m.incumbent, m.multipliers = best.estimate, best.multipliers
+        if best.factor.size:
+            m.strategy = m.strategy._replace(factor=best.factor)
+        m.phase = "certify"
+
+
+def read_strategy(strategy: str | Strategy, preset: str, n: int) -> tuple[Strategy, bool]:
+    """The strategy object, and whether regression models help it."""
+    if isinstance(strategy, Strategy):
+        return strategy, False
+    makers: dict[str, Callable[[], Strategy]] = {
+        "cma": strategies.cma,
+        "guided": strategies.guided,
+        "gaussian": strategies.gaussian,
+        "asebo": strategies.asebo,
+    }
+    if strategy == "default":
+        if preset == "paper" or n > CMA_DIMENSION:
+            return strategies.guided(), False
+        return strategies.cma(), n <= MODEL_DIMENSION
+    if strategy == "model":
+        return strategies.cma(), True
+    if strategy not in makers:
+        raise ValueError(
+            f"unknown strategy {strategy!r}; there are default, model, {', '.join(makers)}, or a Strategy object"
+        )
+    return makers[strategy](), False
