@@ -48,7 +48,7 @@ class Certification:
         local = local_model(
             self.search.archive, x, m.strategy.factor, float(m.state.sigma_es), m.noise, everything=True
         )
-        if local is None:
+        if local is None or not np.isfinite(m.incumbent.f):
             return None
         measured = m.incumbent if first else estimate(m.certificate_samples)
         error = m.noise / np.sqrt(measured.n)

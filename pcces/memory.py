@@ -76,7 +76,8 @@ class Memory:
     @classmethod
     def start(cls, z0: np.ndarray, strategy: Strategy, options: Options) -> Memory:
         """Before the first evaluation."""
-        return cls(algorithm.init(z0, options.sigma0, options.sigma_es0 or options.sigma0), strategy.init(z0))
+        state = algorithm.init(z0, options.sigma0, options.sigma_es0 or options.sigma0)
+        return cls(state, strategy.init(z0), noisy=options.noisy)
 
     def restart(self, z0: np.ndarray, strategy: Strategy, options: Options) -> None:
         """Begin another run elsewhere; what was learnt about noise and scale stays."""
