@@ -35,7 +35,9 @@ def pair(x):
 
 
 @pytest.mark.parametrize(
-    "convert", [float, np.float64, np.asarray, lambda f: np.array([f]), lambda f: np.float32(f)], ids=str
+    "convert",
+    [float, np.float64, np.asarray, lambda f: np.array([f]), lambda f: np.float32(f)],
+    ids=["float", "float64", "0-d", "1-d", "float32"],
 )
 def test_fun_may_return_any_kind_of_number(convert):
     res = solve(lambda x: convert(quadratic(x)))
@@ -156,6 +158,8 @@ def test_writing_into_x_does_not_disturb_the_search():
         return f
 
     assert solve(careless).x == pytest.approx([1.0, 1.0], abs=1e-3)
+    res = solve(careless, constraints=lambda x: x[0] + x[1] - 1)  # nor the constraints
+    assert res.success and res.x == pytest.approx([0.5, 0.5], abs=1e-3)
 
 
 # -- hidden constraints -----------------------------------------------------------------------------------------------------------

@@ -208,14 +208,7 @@ def test_noisy():
     assert [run.res.certificate.method for run in (found_out, told_no, told_yes)] == ["exact", "exact", "t"]
     assert Run(noise=0.1).res.certificate.method == "t"
     assert told_yes.history["samples_trial"].max() > 2 == found_out.history["samples_trial"].max() + 1
-    assert set(told_no.history["samples_trial"][1:]) == {1}
-
-
-@pytest.mark.xfail(
-    strict=True, reason="noisy=False is taken in only with the first repeats, so the first trial point gets two"
-)
-def test_noisy_false_never_repeats_an_evaluation():
-    assert set(Run(noisy=False).history["samples_trial"]) == {1}
+    assert set(told_no.history["samples_trial"]) == {1}
 
 
 @shows("samples", "samples_max")
@@ -302,7 +295,7 @@ def test_max_iterations():
 @shows("sigma_stop")
 def test_sigma_stop():
     run = Run(sigma_stop=0.01, restarts=False, max_evaluations=5000)
-    assert run.res.nfev < 2000 and "converged: the step size fell below 0.01" in run.res.message
+    assert run.res.nfev < 2000 and "converged: sigma fell below 0.01" in run.res.message
     assert run.history["sigma"][-1] < 0.01 <= run.history["sigma"][:-1].min()
 
 
