@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-fast lint format bench-safety clean help
+.PHONY: demo test test-fast lint format bench-blackbox bench-overhead bench-safety clean help
 help:            ## what can be made here
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 22
 
@@ -37,5 +37,19 @@ format: .venv/.dev ## let ruff fix what it can
 bench-safety: .venv/.dev  ## how fast the safety tasks are on one core, beside the original; a markdown table, about a minute
 	@OMP_NUM_THREADS=1 $(BIN)/python benchmarks/safety_speed.py
 
+# The peers have an environment of their own: pcces must not come to depend on them.
+.venv-peers/.done: benchmarks/blackbox/requirements.txt
+	@test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
+	@echo "installing the peers into .venv-peers (once)"; .venv-peers/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+bench-blackbox: .venv/.demo .venv-peers/.done  ## pcces against other constrained optimisers under noise (hours; goes on where it stopped)
+	$(BIN)/python benchmarks/blackbox/run.py --solvers pcces
+	.venv-peers/bin/python benchmarks/blackbox/run.py --solvers de cobyqa-margin pycma cobyqa nomad
+	@$(BIN)/python benchmarks/blackbox/table.py
+
+bench-overhead: .venv-peers/.done  ## what the library itself costs, beside evosax; a markdown table, a few minutes
+	@PYTHONPATH=. OMP_NUM_THREADS=1 .venv-peers/bin/python benchmarks/overhead.py
+
 clean:           ## remove what was built
-	rm -rf .venv build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-peers build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -68,7 +68,8 @@ def bounded(d: Array, d_max: float) -> Array:
     xp = array_namespace(d)
     length = xp.linalg.vector_norm(d)
     scale = xp.where(length > d_max, d_max / xp.where(length > 0, length, xp.ones_like(length)), xp.ones_like(length))
-    return xp.where(xp.isfinite(length), d * scale, xp.zeros_like(d))
+    usable = xp.isfinite(length)
+    return xp.where(usable, d, xp.zeros_like(d)) * xp.where(usable, scale, xp.zeros_like(scale))
 
 
 def trial_point(state: State, d: Array, rule: Rule) -> Array:
@@ -78,7 +79,8 @@ def trial_point(state: State, d: Array, rule: Rule) -> Array:
 
 def sufficient_decrease(trial: Array, incumbent: Array, sigma: Array, rule: Rule) -> Array:
     """The test of Step 4: f~_trial <= f_k - kappa / 2 sigma_k^2. A barrier value of +inf never passes."""
-    return trial <= incumbent - 0.5 * rule.kappa * sigma**2
+    xp = array_namespace(sigma)
+    return (trial <= incumbent - 0.5 * rule.kappa * sigma**2) & (trial < xp.inf)
 
 
 def decide(state: State, x_trial: Array, trial: Array, incumbent: Array, rule: Rule) -> tuple[State, Array]:

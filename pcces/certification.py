@@ -23,14 +23,15 @@ class Certification:
     def next_candidate(self) -> None:
         """Put the next point to the test, or give up."""
         m = self.search.memory
-        no_constraints = m.constraints <= 0
-        if no_constraints or self.search.evaluations_left < (1 if not m.noisy else 4) or len(m.candidates) >= 8:
-            m.certificate_samples = None
-            self._conclude(no_constraints)
+        if m.constraints <= 0:
+            self._conclude(holds=True)
+            return
+        if self.search.evaluations_left < (1 if m.noisy is False else 4) or len(m.candidates) >= 8:
+            self._conclude(holds=False)
             return
         tried = len(m.candidates)
         z = m.state.x if tried == 0 else None
-        if m.noisy and self.search.uses_models:
+        if m.noisy is not False and self.search.uses_models:
             failed = tried > 0 and not np.all(np.isfinite(m.certificate_samples))
             z = z if failed else self._corrected()
         if z is None or any(np.array_equal(z, other) for other in m.candidates):
@@ -48,9 +49,11 @@ class Certification:
         local = local_model(
             self.search.archive, x, m.strategy.factor, float(m.state.sigma_es), m.noise, everything=True
         )
-        if local is None or not np.isfinite(m.incumbent.f):
+        if local is None:
             return None
         measured = m.incumbent if first else estimate(m.certificate_samples)
+        if not np.all(np.isfinite(measured.mean)):
+            return None
         error = m.noise / np.sqrt(measured.n)
         trust = 1.0 if not first else local.model.error**2 / (local.model.error**2 + error**2 + 1e-300)
         value = local.model.value + trust * (measured.mean - local.model.value)
@@ -72,8 +75,8 @@ class Certification:
         m = self.search.memory
         have = 0 if m.certificate_samples is None else len(m.certificate_samples)
         left = self.search.evaluations_left
-        if not m.noisy:
-            wanted = 1
+        if m.noisy is False:
+            wanted = max(self.search.reserve(), 2)
         else:
             wanted = max(left // 3, 4) if have == 0 else left  # a first look, then all or nothing
         return self.search.repeat(m.candidates[-1], wanted)
@@ -86,20 +89,36 @@ class Certification:
         if not np.all(np.isfinite(samples)):
             self.next_candidate()
             return
-        if not m.noisy:
-            m.bounds, m.method = samples[:, 1:].max(0), "exact"
+        if m.noisy is False and self._noise_after_all(samples):
+            m.noisy, m.noise = True, samples.std(0)
+        if m.noisy is False:
+            self._note(samples, samples[:, 1:].max(0), "exact")
             self._conclude(bool(np.all(m.bounds <= 0)))
             return
         m.looks += 1
-        ranges = self.search.options.constraint_range
-        m.bounds, m.method = upper_bounds(
-            samples[:, 1:], spend(self.search.confidence, m.looks), self._expanded(ranges)
-        )
-        if np.all(m.bounds <= 0):
-            self._conclude(True)
-            return
-        if self.search.evaluations_left < 4 or not self._promising(samples[:, 1:], m.bounds):
+        error, ranges = spend(self.search.confidence, m.looks), self._expanded(self.search.options.constraint_range)
+        bounds, method = upper_bounds(samples[:, 1:], error, ranges)
+        self._note(samples, bounds, method)
+        if np.all(bounds <= 0):
+            self._conclude(holds=True)
+        elif self.search.evaluations_left < 4 or not self._promising(samples[:, 1:], bounds):
             self.next_candidate()
+
+    def _noise_after_all(self, samples: np.ndarray) -> bool:
+        """Whether a function that looked deterministic at the start is not so here."""
+        m = self.search.memory
+        expected = m.incumbent.mean if len(m.candidates) == 1 else samples[0]
+        return bool(np.any(samples != expected))
+
+    def _note(self, samples: np.ndarray, bounds: np.ndarray, method: str) -> None:
+        """Keep the least violating candidate: the answer, unless one holds."""
+        m = self.search.memory
+        mean = samples.mean(0)
+        broken = float(np.max(mean[1:], initial=0.0))
+        latest = np.array_equal(m.answer, m.candidates[-1]) if m.answer is not None else True
+        if latest or np.all(bounds <= 0) or broken < float(np.max(m.answer_mean[1:], initial=0.0)):
+            m.answer, m.answer_mean, m.answer_samples = m.candidates[-1], mean, len(samples)
+            m.bounds, m.method = bounds, method
 
     def _promising(self, samples: np.ndarray, bounds: np.ndarray) -> bool:
         """Whether this candidate would probably hold if all that is left were spent on it."""

@@ -69,6 +69,9 @@ class Memory:
     candidates: list[np.ndarray] = field(default_factory=list)
     certificate_samples: Any = None
     looks: int = 0
+    answer: Any = None  # the candidate that is returned: the one that holds, or the least violating
+    answer_mean: Any = None
+    answer_samples: int = 0
     bounds: Any = None
     method: str = "t"
     holds: bool = False
@@ -76,8 +79,7 @@ class Memory:
     @classmethod
     def start(cls, z0: np.ndarray, strategy: Strategy, options: Options) -> Memory:
         """Before the first evaluation."""
-        state = algorithm.init(z0, options.sigma0, options.sigma_es0 or options.sigma0)
-        return cls(state, strategy.init(z0), noisy=options.noisy)
+        return cls(algorithm.init(z0, options.sigma0, options.sigma_es0 or options.sigma0), strategy.init(z0))
 
     def restart(self, z0: np.ndarray, strategy: Strategy, options: Options) -> None:
         """Begin another run elsewhere; what was learnt about noise and scale stays."""

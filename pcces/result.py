@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import OptimizeResult
 
 from pcces.certificate import Certificate
-from pcces.estimation import Estimate, estimate
+from pcces.estimation import Estimate
 
 if TYPE_CHECKING:
     from pcces.optimizer import Optimizer
@@ -30,12 +30,10 @@ def make_result(optimizer: Optimizer) -> Result:
     """Read the answer off an optimizer."""
     m = optimizer.memory
     z, best = m.state.x, m.incumbent
-    samples = m.certificate_samples
     done = m.phase == "done"
-    if done and m.candidates:
-        z = m.candidates[-1] if m.holds else m.candidates[0]
-        best = estimate(samples) if samples is not None and m.holds else best
-    certificate = _certificate(optimizer, samples)
+    if done and m.answer is not None:
+        z, best = m.answer, Estimate(np.float64(m.answer_samples), m.answer_mean, np.zeros_like(m.answer_mean))
+    certificate = _certificate(optimizer)
     success = bool(done and certificate.holds)
     status, message = _verdict(optimizer, best, certificate, success)
     values: dict[str, Any] = dict(
@@ -54,7 +52,7 @@ def make_result(optimizer: Optimizer) -> Result:
     return Result(**values)
 
 
-def _certificate(optimizer: Optimizer, samples: Any) -> Certificate:
+def _certificate(optimizer: Optimizer) -> Certificate:
     m = optimizer.memory
     bounds = () if m.bounds is None else tuple(_by_constraint(optimizer, m.bounds).tolist())
     if m.bounds is None and m.constraints > 0:
@@ -63,7 +61,7 @@ def _certificate(optimizer: Optimizer, samples: Any) -> Certificate:
         holds=bool(m.holds and m.incumbent is not None and np.isfinite(m.incumbent.f)),
         confidence=optimizer.search.confidence,
         upper_bounds=bounds,
-        samples=0 if samples is None else len(samples),
+        samples=m.answer_samples,
         method=m.method,
         tested=len(m.candidates),
     )

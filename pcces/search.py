@@ -57,6 +57,7 @@ class Search:
         self.archive = Archive(space.n) if self.uses_models else None
         self.history = History()
         self.memory = Memory.start(space.project(space.to_z(space.x0)), self.strategy, options)
+        self.memory.noisy = options.noisy
         self._directions: Any = None
 
     def ask(self) -> tuple[Any, ...]:
@@ -121,8 +122,7 @@ class Search:
         if e.n < 2 or not np.all(np.isfinite(e.mean)):
             return
         if m.noisy is None:
-            m.noisy = bool(np.any(e.squares > 0)) if self.options.noisy is None else self.options.noisy
-            weight = 1.0
+            m.noisy, weight = bool(np.any(e.squares > 0)), 1.0
         if m.noisy:
             m.noise = blend_noise(m.noise, e, weight)
 
@@ -149,7 +149,7 @@ class Search:
             if not self._start_again():
                 self.end(
                     "converged: "
-                    + ("noise hides what is left to gain" if m.noisy else f"sigma fell below {o.sigma_stop:g}")
+                    + ("noise hides what is left to gain" if m.noisy else f"the step size fell below {o.sigma_stop:g}")
                 )
         else:
             m.phase = "sample"
@@ -304,11 +304,12 @@ class Search:
         if done == 0:
             top_up = n_k if renew or (o.incumbent == "pooled" and not isinstance(o.samples, str)) else 0
             return n_k, 0 if m.noisy is False or (o.incumbent == "kept" and not paired) else top_up
+        more = min(done, self.race.most - done)  # double, up to the cap
         if paired or o.incumbent == "fresh":
-            return done, done
-        if o.incumbent == "kept" or done <= m.incumbent.n:
-            return done, 0
-        return 0, int(m.incumbent.n)
+            return more, more
+        if o.incumbent == "kept" or (done <= m.incumbent.n and more > 0):
+            return more, 0
+        return 0, int(min(m.incumbent.n, max(self.race.most - m.incumbent.n, 1)))
 
     def _ask_trial(self) -> tuple[np.ndarray, np.ndarray, int]:
         m = self.memory
@@ -463,7 +464,9 @@ class Search:
         m = self.memory
         if m.constraints <= 0:
             return 0
-        return 1 if m.noisy is False else int(self.options.certify_share * self.max_evaluations)
+        if m.noisy is False:  # repeats at the answer, in case there is noise after all
+            return max(2, min(10, self.max_evaluations // 40))
+        return int(self.options.certify_share * self.max_evaluations)
 
     def end(self, why: str) -> None:
         """The search is over: take up the best of the runs for the certificate."""

@@ -99,9 +99,6 @@ def test_an_infeasible_incumbent_is_left_by_its_violation():
     assert accepted(5.0, 3.0, inf, inf)  # anything beats a failed incumbent
 
 
-@pytest.mark.xfail(
-    strict=True, reason="inf <= inf - kappa / 2 sigma^2 holds: a failed trial point replaces a failed incumbent"
-)
 def test_a_failed_trial_does_not_replace_a_failed_incumbent():
     assert not accepted(inf, inf, inf, inf)
 
