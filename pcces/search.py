@@ -30,6 +30,7 @@ from pcces.strategies.cma import default_population
 from pcces.strategies.model import LocalModel, coefficients, local_model, minimise
 
 MODEL_DIMENSION = 40  # up to here regression models help Psi_k: a quadratic has 861 coefficients
+WIDE = 0.03  # steps longer than this may cross from one valley to another
 CMA_DIMENSION = 200  # up to here an n x n covariance is cheap
 
 
@@ -213,8 +214,9 @@ class Search:
         if self.archive is not None:
             points = m.state.x + m.state.sigma_es * D
             self.archive.add(points, outputs)
-            spread = float(m.state.sigma_es)
-            local = local_model(self.archive, m.state.x, m.strategy.factor, spread, m.noise)
+            models_turn = self._models_turn()
+            if models_turn or m.noisy:
+                local = local_model(self.archive, m.state.x, m.strategy.factor, float(m.state.sigma_es), m.noise)
             if local is not None and m.noisy:  # let the model take the noise out of the ranking
                 failed = ~np.isfinite(outputs[:, 0])
                 outputs = local.model(local.to_u(points - m.state.x))
@@ -231,7 +233,8 @@ class Search:
         m.d = combine(m.weights, D)
         m.kind = self.strategy.name
         if local is not None:
-            self._propose_by_model(local, D, broken, f)
+            if models_turn:
+                self._propose_by_model(local, D, broken, f)
             self._adapt_spread(local, points, measured)
         m.x_trial = self.space.project(algorithm.trial_point(m.state, m.d, self._rule()))
         m.trial, m.trial_row = None, -1
@@ -239,16 +242,20 @@ class Search:
         m.directions = D if isinstance(D, np.ndarray) else None
         m.phase = "trial"
 
-    def _propose_by_model(self, local: LocalModel, D: np.ndarray, broken: np.ndarray, f: np.ndarray) -> None:
-        """Replace d_k by the model's step, more often the more often that succeeds."""
+    def _models_turn(self) -> bool:
+        """Whether the model proposes d_k, more often the more often that succeeds."""
         m = self.memory
         by_model, by_strategy = m.wins[0] / m.wins[1], m.wins[2] / m.wins[3]
-        if self._generator(4, m.batches).random() > max(0.2, by_model / (by_model + by_strategy)):
-            return
+        return bool(self._generator(4, m.batches).random() < max(0.2, by_model / (by_model + by_strategy)))
+
+    def _propose_by_model(self, local: LocalModel, D: np.ndarray, broken: np.ndarray, f: np.ndarray) -> None:
+        """Replace d_k by the model's step; while steps are wide, look for it from the best samples, too."""
+        m = self.memory
         n, sigma = self.space.n, float(m.state.sigma)
         radius = min(math.sqrt(n) * sigma / local.length, 3 * math.sqrt(n))
-        best = np.lexsort((f, broken))[:2]
-        starts = [np.zeros(n), *local.to_u(m.state.sigma_es * D[best])]
+        starts = [np.zeros(n)]
+        if sigma > WIDE:
+            starts += list(local.to_u(m.state.sigma_es * D[np.lexsort((f, broken))[:2]]))
         backoff = self.margin() + (0.3 if m.noisy else 1.0) * local.model.error[1:] - self._allowance()
         step = self.model_step(local, m.state.x, starts, radius, backoff)
         if step is not None:

@@ -11,10 +11,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from pcces.archive import Archive
-from pcces.qp import quadratic_program
+from pcces.qp import quadratic_program, solve_lower
 
 REACH = 1.5  # under noise a model uses all points within this many spreads
 
@@ -82,8 +81,8 @@ def fit(
     penalty[1 : n + 1] = 1e-3 * relative + 1e-12
     penalty[0] = 1e-10
     factor = np.linalg.cholesky(phi.T @ (phi * weights[:, None]) + np.diag(penalty))
-    whitened = solve_triangular(factor, phi.T, lower=True)  # L^-1 phi', with L L' the normal matrix
-    B = solve_triangular(factor, whitened @ (weights[:, None] * Z), lower=True, trans="T")
+    whitened = solve_lower(factor, phi.T)  # L^-1 phi', with L L' the normal matrix
+    B = solve_lower(factor, whitened @ (weights[:, None] * Z), transposed=True)
 
     hessian = np.zeros((Y.shape[1], n, n))
     if quadratic:
@@ -94,7 +93,7 @@ def fit(
     misfit = (residual**2 * (kernel * counts)[:, None]).sum(0) / freedom
     from_noise = noise**2 * np.average(1 / counts, weights=weights)
     beyond_noise = np.sqrt(np.maximum(np.average(residual**2, axis=0, weights=weights) - from_noise, 0))
-    centre_error = np.linalg.norm(solve_triangular(factor, np.eye(len(factor))[0], lower=True))
+    centre_error = np.linalg.norm(solve_lower(factor, np.eye(len(factor))[0]))
     error = beyond_noise + noise * centre_error
     return Model(B[0] * spread + centre, (B[1 : n + 1] * spread).T, hessian, spread, error, misfit, len(U))
 
@@ -145,6 +144,8 @@ def minimise(
                 if answer is not None:
                     u, lam = u + answer.x, answer.multipliers[:r]
                     break
+            if answer is not None and np.max(np.abs(answer.x)) < 1e-6 * radius:
+                break
             if answer is None:
                 broken = c > 0
                 if not broken.any():
