@@ -29,10 +29,10 @@ class Problem:
     def __call__(self, task: tuple[np.ndarray, int]) -> tuple[float, np.ndarray | None, str]:
         """f, c (None: failed) and the error's text."""
         x, seed = task
-        x = np.array(x)  # the user's own copy: writing into it must not change the search
-        try:
-            f, c = split(self.fun(x, np.random.default_rng(int(seed))) if self.seeded else self.fun(x))
-            parts = [c, *(np.atleast_1d(np.asarray(g(x), dtype=float)).ravel() for g in self.constraints)]
+        try:  # each function gets a copy of its own: what one writes into it must not reach the others or the search
+            own = np.array(x)
+            f, c = split(self.fun(own, np.random.default_rng(int(seed))) if self.seeded else self.fun(own))
+            parts = [c, *(np.atleast_1d(np.asarray(g(np.array(x)), dtype=float)).ravel() for g in self.constraints)]
             return float(f), np.concatenate(parts), ""
         except Exception as error:  # a crashing simulator is data here: a hidden constraint
             return np.nan, None, f"{type(error).__name__}: {error}"

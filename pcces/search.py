@@ -372,7 +372,7 @@ class Search:
 
     def _race_is_open(self) -> bool:
         m = self.memory
-        if self.evaluations_left - self.reserve() < 2 or not math.isfinite(m.trial.f):
+        if self.evaluations_left - self.reserve() < 2 or not math.isfinite(m.trial.f) or not any(self._wanted()):
             return False
         restoring = self.broken(m.incumbent) > 0
         decrease = 0.5 * self._rule().kappa * float(m.state.sigma) ** 2

@@ -96,6 +96,7 @@ def test_no_step_is_longer_than_d_max(numbers, d_max):
         assert np.allclose(cut * np.linalg.norm(d), d * d_max, rtol=1e-9)  # the same direction
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_a_direction_that_is_not_finite_becomes_no_step():
     state = init(np.array([1.0, 2.0]), 0.5, 0.5)
     for bad in (np.nan, np.inf):

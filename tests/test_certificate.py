@@ -135,8 +135,9 @@ def search(fun, seed, budget=100, **options):
     )
 
 
+@pytest.mark.slow
 def test_answers_near_an_active_constraint_are_truly_feasible():
-    runs, certified, wrong = 300, 0, 0
+    runs, certified, wrong = 200, 0, 0
     for seed in range(runs):
         fun = noisy_problem(seed, lambda X, rng: X.sum(1) - 1 + 0.3 * rng.standard_normal(len(X)), scale=0.3)
         res = search(fun, seed, budget=100, confidence=0.9)
@@ -147,6 +148,7 @@ def test_answers_near_an_active_constraint_are_truly_feasible():
     assert no_more_often_than(wrong, runs, 0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("confidence", "constraint"),
     [
@@ -159,13 +161,13 @@ def test_answers_near_an_active_constraint_are_truly_feasible():
 )
 def test_where_nothing_is_feasible_certificates_are_as_rare_as_promised(confidence, constraint):
     """The sharpest case: every point misses feasibility by less than any sample can tell, so each certificate is false."""
-    runs = 200
+    runs = 120
     wrong = sum(search(noisy_problem(seed, constraint), seed, confidence=confidence).success for seed in range(runs))
     assert no_more_often_than(wrong, runs, 1 - confidence)
 
 
 def test_rare_failures_with_a_stated_range():
-    runs, wrong = 120, 0
+    runs, wrong = 80, 0
     for seed in range(runs):
         fun = noisy_problem(seed, lambda X, rng: 1e-6 + (rng.random(len(X)) < 0.3) - 0.3)
         res = search(fun, seed, confidence=0.8, constraint_range=[(-0.3, 0.7 + 1e-5)])
@@ -176,10 +178,22 @@ def test_rare_failures_with_a_stated_range():
 
 @pytest.mark.xfail(
     strict=True,
+    reason="the margin aimed for is that of the t bound; what the betting bound needs is not left: 0 of 20 hold",
+)
+def test_a_stated_range_leaves_answers_that_can_be_certified():
+    certified = 0
+    for seed in range(6):
+        fun = noisy_problem(seed, lambda X, rng: X.sum(1) - 1 + 0.1 * rng.uniform(-1, 1, len(X)))
+        certified += search(fun, seed, budget=2000, constraint_range=[(-5.2, 3.2)]).success
+    assert certified >= 4  # 6 of 6 by the t bound
+
+
+@pytest.mark.xfail(
+    strict=True,
     reason="t bound: ten samples without a failure have no variance, so their mean passes for the truth; 55 % false, 20 % promised",
 )
 def test_rare_failures_without_a_stated_range():
-    runs, wrong = 100, 0
+    runs, wrong = 60, 0
     for seed in range(runs):
         wrong += search(
             noisy_problem(seed, lambda X, rng: 1e-6 + (rng.random(len(X)) < 0.3) - 0.3), seed, confidence=0.8

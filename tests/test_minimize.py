@@ -158,6 +158,8 @@ def test_writing_into_x_does_not_disturb_the_search():
         return f
 
     assert solve(careless).x == pytest.approx([1.0, 1.0], abs=1e-3)
+    res = solve(careless, constraints=lambda x: x[0] + x[1] - 1)  # nor the constraints
+    assert res.success and res.x == pytest.approx([0.5, 0.5], abs=1e-3)
 
 
 # -- hidden constraints -----------------------------------------------------------------------------------------------------------
@@ -264,7 +266,7 @@ def test_a_problem_without_a_feasible_point_says_which_constraint(noise):
     res = solve(fun)
     assert not res.success and res.status == 2 and not res.certificate.holds
     assert re.search(r"no feasible point was found: constraint 1 is still violated by about 1\.[45]", res.message)
-    assert abs(res.x[1]) < 0.2  # the least violating point
+    assert abs(res.x[1]) < 0.4  # the least violating point
     assert res.constr[1] == pytest.approx(1.5, abs=0.1)
 
 

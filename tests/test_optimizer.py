@@ -198,7 +198,7 @@ def test_saved_data_are_json(saved):
 @settings(max_examples=150)
 @given(
     budget=st.integers(1, 200),
-    noise=st.sampled_from([0.0, 0.3]),
+    noise=st.sampled_from([0.0, 0.3, 5.0]),
     constraints=st.integers(0, 2),
     failing=st.sampled_from([0.0, 0.0, 0.3, 1.0]),
     strategy=st.sampled_from(["default", "gaussian", "cma"]),
@@ -207,6 +207,7 @@ def test_saved_data_are_json(saved):
             {},
             {"samples": 3},
             {"incumbent": "fresh"},
+            {"incumbent": "kept", "samples_max": 5},
             {"samples": "accuracy", "incumbent": "fresh"},
             {"noisy": False},
             {"noisy": True},
