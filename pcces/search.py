@@ -408,6 +408,8 @@ class Search:
             rho=o.rho if o.restoration == "merit" else None,
         )
         m.state, success = algorithm.decide(m.state, m.x_trial, trial, incumbent, rule)
+        if not success and not math.isfinite(m.incumbent.f):  # the start failed: what works is farther away, not nearer
+            m.state = m.state._replace(sigma=np.minimum(sigma * rule.growth, rule.sigma_max).astype(sigma.dtype))
         self._learn_noise(m.trial, 0.1 if m.trial.n >= 8 else 0.0)
         m.stalls += 0 if m.noisy else 1
         if success:

@@ -215,6 +215,17 @@ def test_a_start_that_fails_is_left():
     assert res.history["constr"].shape == (len(res.history), 1)
 
 
+@pytest.mark.parametrize("x0", [[0.3, 0.3], [0.0, 0.0]])
+def test_a_start_far_from_anything_that_works_is_left(x0):
+    def fun(x):
+        if np.hypot(x[0] - 0.9, x[1] - 0.9) > 0.35:
+            raise RuntimeError("crash")
+        return quadratic(x), x[0] + x[1] - 1.9
+
+    found = [solve(fun, x0, bounds=[(0, 1)] * 2, max_evaluations=600, rng=seed) for seed in range(5)]
+    assert sum(res.success and quadratic(res.x) < 0.01 for res in found) >= 4
+
+
 def test_when_everything_fails():
     res = solve(lambda x: 1 / 0, max_evaluations=100)
     assert not res.success and res.status == 2 and res.failures == res.nfev <= 100
