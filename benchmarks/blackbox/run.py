@@ -9,11 +9,9 @@ What the file already holds is not run again: delete its lines (or the file) to 
 import argparse
 import importlib.util
 import json
-import math
 import os
 import sys
 import time
-from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict
@@ -24,10 +22,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # processes are the parallel part
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
-from noise import LEVELS, BudgetExhaustedError, Oracle, judge
+from noise import EQUALITY_TOLERANCE, LEVELS, BudgetExhaustedError, Oracle, judge
 from peers import PEERS, Answer, Simulator
 from problems import PROBLEMS, Problem
-from scipy.optimize import NonlinearConstraint
 
 OUT = Path("out/blackbox.jsonl")
 SEEDS = 5
@@ -39,39 +36,16 @@ SEEDS = 5
 def pcces(oracle: Oracle, problem: Problem, seed: int) -> Answer:
     from pcces import minimize
 
-    options = {"bounds": problem.bounds, "max_evaluations": oracle.budget, "rng": seed}
-    if not problem.equality:
-        result = minimize(oracle, problem.x0, **options)
-    else:
-        shared, inequality, equality = Shared(oracle), list(problem.inequality), list(problem.equality)
-
-        def fun(x):
-            f, c = shared("objective", x)
-            return f, c[inequality]
-
-        constraint = NonlinearConstraint(lambda x: shared("equality", x)[1][equality], 0, 0)
-        result = minimize(fun, problem.x0, constraints=[constraint], **options)
+    result = minimize(
+        oracle,
+        problem.x0,
+        bounds=problem.bounds,
+        equalities=problem.equality,
+        equality_tolerance=EQUALITY_TOLERANCE,
+        max_evaluations=oracle.budget,
+        rng=seed,
+    )
     return Answer(np.asarray(result.x, dtype=float), bool(result.success))
-
-
-class Shared:
-    """One simulation for two callables: what one of them drew at x, the other gets when it asks at the same x."""
-
-    def __init__(self, oracle: Oracle):
-        self.oracle = oracle
-        self.waiting = {"objective": defaultdict(deque), "equality": defaultdict(deque)}
-
-    def __call__(self, part: str, x: np.ndarray):
-        key = np.asarray(x, dtype=float).tobytes()
-        if self.waiting[part][key]:
-            return self.waiting[part][key].popleft()
-        try:
-            sample = self.oracle(x)
-        except ArithmeticError:
-            sample = math.nan, np.full(self.oracle.problem.m, math.nan)
-        other = "equality" if part == "objective" else "objective"
-        self.waiting[other][key].append(sample)
-        return sample
 
 
 def prototype(oracle: Oracle, problem: Problem, seed: int, path: str) -> Answer:
