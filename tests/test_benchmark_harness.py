@@ -15,18 +15,6 @@ from problems import PROBLEMS
 from table import summary
 
 
-def test_objective_and_equality_share_each_simulation_in_any_order():
-    p = PROBLEMS["hs71"]
-    oracle = Oracle(p, 0.01, 0)
-    shared = run.Shared(oracle)
-    first, second = shared("objective", p.x0), shared("objective", p.x0)
-    assert oracle.evaluations == 2 and first[0] != second[0]
-    assert shared("equality", p.x0) is first and shared("equality", p.x0) is second
-    assert oracle.evaluations == 2
-    third = shared("equality", p.x_star)
-    assert shared("objective", p.x_star) is third and oracle.evaluations == 3
-
-
 def test_simulator_averages_raises_by_the_margin_and_fails_past_the_budget():
     p = PROBLEMS["three_bar_truss"]
     oracle = Oracle(p, 0.01, 0, budget=6000)
