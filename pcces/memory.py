@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
@@ -61,6 +62,7 @@ class Memory:
     spread_floor: float = 0.0
     # runs
     stalls: int = 0
+    progress_f: float = math.inf  # f at the last progress of this run
     run_start: int = 0
     ends: list[End] = field(default_factory=list)
     accepted_points: Any = None
@@ -86,7 +88,8 @@ class Memory:
         fresh = Memory.start(z0, strategy, options)
         self.state, self.strategy = fresh.state, fresh.strategy
         self.incumbent, self.incumbent_row = None, -1
-        self.wins, self.spread_floor, self.stalls, self.run_start = fresh.wins, 0.0, 0, self.evaluations
+        self.wins, self.spread_floor, self.run_start = fresh.wins, 0.0, self.evaluations
+        self.stalls, self.progress_f = 0, math.inf
 
     def accept(self, n: int) -> None:
         """Note the incumbent as a candidate for the certificate."""

@@ -34,7 +34,7 @@ from pcces.threads import one_blas_thread
 MODEL_DIMENSION = 40  # up to here regression models help Psi_k: a quadratic has 861 coefficients
 SMALL = 1000  # up to here more than one BLAS thread only gets in the way
 STALL = 40  # iterations without progress that end a noise-free run
-AGREEING_RUNS = 3  # noise-free runs that end at the best value seen and so end the search
+AGREEING_RUNS = 5  # noise-free runs that end at the best value seen and so end the search
 WIDE = 0.03  # steps longer than this may cross from one valley to another
 CMA_DIMENSION = 200  # up to here an n x n covariance is cheap
 
@@ -411,15 +411,8 @@ class Search:
         if not success and not math.isfinite(m.incumbent.f):  # the start failed: what works is farther away, not nearer
             m.state = m.state._replace(sigma=np.minimum(sigma * rule.growth, rule.sigma_max).astype(sigma.dtype))
         self._learn_noise(m.trial, 0.1 if m.trial.n >= 8 else 0.0)
-        m.stalls += 0 if m.noisy else 1
+        self._count_stalls(broken_incumbent, bool(success))
         if success:
-            least = (
-                2 * float(m.noise[0]) / math.sqrt(self.race.most)
-                if m.noisy
-                else 1e-9 * max(abs(m.trial.f), m.f_scale or 0)
-            )
-            if broken_incumbent > 0 or m.incumbent.f - m.trial.f > least:
-                m.stalls = 0
             m.incumbent, m.incumbent_row = m.trial, m.trial_row
             m.accept(self.space.n)
         record = m.wins[:2] if m.kind == "model" else m.wins[2:]
@@ -441,6 +434,19 @@ class Search:
         )
         m.trial_samples = m.incumbent_samples = m.directions = None
         self._begin_iteration()
+
+    def _count_stalls(self, broken_incumbent: float, success: bool) -> None:
+        """Progress is a gain that noise cannot explain or, without noise, a gain since the last progress that is worth
+        an iteration. Under noise a stall is counted when sigma is lifted, without it every iteration."""
+        m = self.memory
+        if m.noisy:
+            gain, least = m.incumbent.f - m.trial.f, 2 * float(m.noise[0]) / math.sqrt(self.race.most)
+        else:
+            best = float(m.trial.f if success else m.incumbent.f)
+            gain, least = m.progress_f - best, 1e-5 * max(abs(best), m.f_scale or 0.0)
+            m.stalls += 1
+        if broken_incumbent > 0 or (success and gain > least):
+            m.stalls, m.progress_f = 0, float(m.trial.f if success else m.incumbent.f)
 
     def _update_sigma_es(self) -> None:
         """Step 5 for sigma^ES: tied to sigma as in the paper, fixed, or tied but no narrower than noise allows."""
