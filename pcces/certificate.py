@@ -51,6 +51,11 @@ class Certificate:
             return f"{sure}: every upper bound is at most {self.tolerance:g} (worst {worst:.3g}; {source})"
         return f"NOT certified: the worst upper bound is {worst:.3g}, above {self.tolerance:g} ({source})"
 
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Certificate:
+        """What `to_dict` gave, also after a trip through JSON."""
+        return cls(**{**data, "upper_bounds": tuple(data["upper_bounds"])})
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for JSON."""
         return asdict(self)

@@ -99,6 +99,7 @@ class CartSafe(Task):
     max_steps = 300
     cost_names = ("off_centre",)
     thresholds = (30.0,)
+    cost_bounds = (0.0, 1.0)
     entropy_bounds = (0.0, 2000.0)
     reward_threshold = 520.0
     safe = 1.0

@@ -118,6 +118,7 @@ class MountainCarContinuousSafe(MountainCarContinuous):
     name = "MountainCarContinuousSafe-v0"
     cost_names = ("near_wall",)
     thresholds = (10.0,)
+    cost_bounds = (0.0, 1.0)
     entropy_bounds = (0.0, 2000.0)
     unsafe = -1.15
 

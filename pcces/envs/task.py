@@ -81,6 +81,9 @@ class Task(ABC):
     max_steps: int
     cost_names: tuple[str, ...] = ()  # what the costs of a step are called; none: an unconstrained task
     thresholds: tuple[float, ...] = ()  # the most an episode should cost on average, one for each cost (paper, Table 6)
+    cost_bounds: tuple[float, float] | None = (
+        None  # the least and most a step can cost: known, certificates hold without assumptions on its distribution
+    )
     entropy_bounds: tuple[float, float] = (
         0.0,
         1000.0,

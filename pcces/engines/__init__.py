@@ -1,0 +1,1 @@
+"""Where evaluations run: on the device (JAX), in local worker processes, on a Ray cluster."""

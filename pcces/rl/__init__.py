@@ -1,0 +1,1 @@
+"""Policies, problems and training."""

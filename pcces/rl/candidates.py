@@ -1,0 +1,73 @@
+"""The iterates worth certifying: every policy x_k the search stood on, with all fresh episodes played there."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pcces.estimation import Estimate, pool
+
+MOST = 100
+
+
+class Candidates:
+    """Policies with their normalisation and the pooled estimate of y = (f, c); the worst leave when there are too many.
+
+    >>> candidates = Candidates(x_size=1, observation_size=1, outputs=2)
+    >>> e = Estimate(np.float32(4), np.array([1.0, -1.0]), np.array([0.5, 0.5]))
+    >>> for moved in (True, False):  # the search stood there for two iterations
+    ...     candidates.add(np.zeros(1), np.zeros(1), np.ones(1), e, moved)
+    >>> len(candidates), float(candidates.n[0])
+    (1, 8.0)
+    """
+
+    def __init__(self, x_size: int, observation_size: int, outputs: int):
+        self.x = np.zeros((0, x_size), np.float32)
+        self.mean = np.zeros((0, observation_size), np.float32)
+        self.std = np.zeros((0, observation_size), np.float32)
+        self.n = np.zeros(0)
+        self.y = np.zeros((0, outputs))
+        self.squares = np.zeros((0, outputs))
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def add(self, x: np.ndarray, mean: np.ndarray, std: np.ndarray, fresh: Estimate, moved: bool) -> None:
+        """Note the policy an iteration started from; if the search had not moved there, its episodes join the last one's.
+
+        While the normalisation still learns, x changes to remain the same policy.
+        """
+        fresh = Estimate(*(np.asarray(part, dtype=float) for part in fresh))
+        if len(self) and not moved:
+            last = pool(Estimate(self.n[-1], self.y[-1], self.squares[-1]), fresh)
+            self.n[-1], self.y[-1], self.squares[-1] = last
+            self.x[-1], self.mean[-1], self.std[-1] = x, mean, std
+            return
+        for name, value in (("x", x), ("mean", mean), ("std", std), ("n", fresh.n), ("y", fresh.mean)):
+            setattr(self, name, np.concatenate([getattr(self, name), np.asarray(value)[None]]))
+        self.squares = np.concatenate([self.squares, fresh.squares[None]])
+        if len(self) > MOST:
+            worst = self.order(1.0)[-1]
+            self._keep([i for i in range(len(self)) if i != (worst if worst < len(self) - 1 else 0)])
+
+    def order(self, z: float) -> np.ndarray:
+        """Best first: by f among those whose constraints hold with z standard errors to spare, then by how much they do not.
+
+        z standard errors are asked of f, too: a policy that was lucky in few episodes stands behind one that is known.
+        """
+        n = np.maximum(self.n, 1)[:, None]
+        error = np.sqrt(self.squares / np.maximum(n - 1, 1) / n)
+        upper = self.y + z * error
+        over = np.maximum(np.max(upper[:, 1:], axis=1, initial=-np.inf), 0)
+        return np.lexsort((upper[:, 0], over))
+
+    def _keep(self, rows: list[int]) -> None:
+        for name in ("x", "mean", "std", "n", "y", "squares"):
+            setattr(self, name, getattr(self, name)[rows])
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """As plain arrays, for a checkpoint."""
+        return dict(vars(self))
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """Take over what `arrays` gave."""
+        vars(self).update(arrays)

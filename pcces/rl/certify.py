@@ -1,0 +1,114 @@
+"""The final word on a policy: fresh episodes decide whether its costs and entropy keep their limits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pcces.certificate import Certificate, spend, upper_bounds
+from pcces.envs.task import Task
+from pcces.rl.candidates import Candidates
+from pcces.rl.normalizer import Normalizer
+from pcces.rl.policy import LOG_STD, Policy
+from pcces.rl.problem import Problem
+
+SCREENED = 12  # candidates that are looked at again
+LOOKS = 6  # of which so many may be put to the test
+Play = Callable[[np.ndarray, Normalizer, int, int], Any]  # x, normalisation, episodes, seed -> Outcome
+
+
+def normalizer_of(mean: np.ndarray, std: np.ndarray) -> Normalizer:
+    """A frozen normalisation."""
+    zero = np.zeros_like(mean)
+    return Normalizer(np.float32(0), zero, zero, mean, std)
+
+
+def ranges(task: Task, policy: Policy, problem: Problem, x: np.ndarray) -> list[tuple[float, float]] | None:
+    """The least and most each constraint can be in one episode, or None where the task does not say what a step costs."""
+    if problem.cost_names and task.cost_bounds is None:
+        return None
+    steps = task.max_steps
+    low, high = task.cost_bounds or (0.0, 0.0)
+    found = [(steps * min(low, 0.0) - t, steps * high - t) for t in problem.thresholds]
+    if policy.discrete:
+        least, most = 0.0, steps * math.log(policy.outputs)
+    else:
+        log_std = np.clip(x[-policy.outputs :], *LOG_STD)
+        a_step = float(policy.entropy(np.zeros(policy.outputs, np.float32), log_std))
+        least, most = min(a_step, steps * a_step), max(a_step, steps * a_step)
+    slack = 1e-4 * max(1.0, abs(least), abs(most))  # sums of 32-bit numbers
+    h_low, h_high = problem.entropy_bounds
+    if math.isfinite(h_high):
+        found.append((least - slack - h_high, most + slack - h_high))
+    if math.isfinite(h_low):
+        found.append((h_low - most - slack, h_low - least + slack))
+    return found
+
+
+def certify(
+    task: Task,
+    policy: Policy,
+    problem: Problem,
+    play: Play,
+    x: np.ndarray,
+    normalizer: Normalizer,
+    episodes: int,
+    seed: int,
+    confidence: float = 0.95,
+    look: int | None = None,
+) -> tuple[Certificate, Any]:
+    """Put one policy to the test on fresh episodes; `look` counts the tests of one run, which share the confidence."""
+    outcome = play(x, normalizer, episodes, seed)
+    samples = np.asarray(problem.outputs(outcome)[:, 1:], dtype=float)
+    error = 1 - confidence if look is None else spend(confidence, look)
+    if samples.shape[1] == 0:
+        return Certificate(True, confidence, (), episodes, "exact", look or 1), outcome
+    if not np.all(np.isfinite(samples)):
+        return Certificate(False, confidence, (math.inf,) * samples.shape[1], episodes, "t", look or 1), outcome
+    bounds, method = upper_bounds(samples, error, ranges(task, policy, problem, x))
+    holds = bool(np.all(bounds <= 0))
+    return Certificate(holds, confidence, tuple(map(float, bounds)), episodes, method, look or 1), outcome
+
+
+def choose(
+    task: Task,
+    policy: Policy,
+    problem: Problem,
+    play: Play,
+    candidates: Candidates,
+    episodes: int,
+    seed: int,
+    confidence: float = 0.95,
+) -> tuple[np.ndarray, Normalizer, Certificate, Any]:
+    """The best iterate that can be certified: a fresh look at the most promising, then the test, best first.
+
+    Looking and testing use different episodes, so that having chosen a lucky policy does not help it through the test.
+    If none passes, the one that came closest is returned with a certificate that does not hold.
+    """
+    order = candidates.order(1.0)[:SCREENED]
+    if len(candidates) - 1 not in order:
+        order = np.append(order, len(candidates) - 1)  # where the search ended
+    screened = []
+    for number, i in enumerate(order):
+        normalizer = normalizer_of(candidates.mean[i], candidates.std[i])
+        y = np.asarray(problem.outputs(play(candidates.x[i], normalizer, episodes // 2, seed + number)), dtype=float)
+        # What the bound will ask for on top of the mean, roughly.
+        upper = y.mean(0) + 2.5 * y.std(0) / math.sqrt(episodes)
+        over = max(float(np.max(upper[1:], initial=-math.inf)), 0.0) if np.all(np.isfinite(y)) else math.inf
+        screened.append((over, float(y[:, 0].mean()), i))
+    best = None
+    for look, (_, _, i) in enumerate(sorted(screened)[:LOOKS], 1):
+        x, normalizer = candidates.x[i], normalizer_of(candidates.mean[i], candidates.std[i])
+        certificate, outcome = certify(
+            task, policy, problem, play, x, normalizer, episodes, seed + len(order) + look, confidence, look
+        )
+        worst = max(certificate.upper_bounds, default=-math.inf)
+        if certificate.holds or best is None or worst < best[0]:
+            best = worst, x, normalizer, certificate, outcome
+        if certificate.holds:
+            break
+    assert best is not None
+    return best[1:]

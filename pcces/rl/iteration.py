@@ -1,0 +1,157 @@
+"""One iteration of PCCES on policies, as pure functions between evaluations; the same on every engine.
+
+    population  -> an engine plays the samples -> direction -> an engine plays trial and incumbent -> conclude
+
+The engine on the device traces them into one compiled program; the drivers of workers call them on NumPy arrays.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from array_api_compat import array_namespace
+
+from pcces import algorithm, strategies
+from pcces.barrier import barrier, comparable, feasible_first, violation
+from pcces.estimation import Estimate
+from pcces.rl.normalizer import Normalizer, carry_over, update
+from pcces.rl.policy import Policy
+from pcces.rl.settings import Settings
+from pcces.rl.surrogate import Critic, init_critic
+from pcces.strategies import Strategy
+
+Array = Any
+
+
+class Learner(NamedTuple):
+    """All that iteration k starts from: a checkpoint is this and the seed."""
+
+    es: algorithm.State
+    strategy: Any
+    critic: Critic
+    normalizer: Normalizer
+    incumbent: Estimate  # of x_k, of y = (f, c); without samples before the first iteration
+
+
+class Seen(NamedTuple):
+    """How many observations a population met, and their sums, for the normalisation."""
+
+    count: Array
+    total: Array
+    squares: Array
+
+
+def make_strategy(settings: Settings) -> Strategy:
+    """The search distribution: guided, or isotropic with directions of the same length."""
+    alpha = 1.0 if settings.surrogate == "none" else settings.alpha
+    return strategies.guided(m=settings.m, alpha=alpha, beta=settings.beta)
+
+
+def start(x0: Array, normalizer: Normalizer, constraints: int, settings: Settings) -> Learner:
+    """Before the first iteration."""
+    xp = array_namespace(x0)
+    zeros = xp.zeros((1 + constraints,), dtype=x0.dtype)
+    return Learner(
+        algorithm.init(x0, settings.sigma0, settings.sigma_es0),
+        make_strategy(settings).init(x0),
+        init_critic(normalizer.mean.shape[0], x0),
+        normalizer,
+        Estimate(xp.asarray(0.0, dtype=x0.dtype), zeros, zeros),
+    )
+
+
+def population(learner: Learner, z: Array, settings: Settings) -> tuple[Array, Array]:
+    """Step 1: directions and sample points, a row each, from standard normals z (lambda / 2, normals)."""
+    directions = strategies.mirrored(make_strategy(settings).directions(learner.strategy, z))
+    return directions, algorithm.sample_points(learner.es.x, learner.es.sigma_es, directions)
+
+
+def regularised(y: Array, x: Array, settings: Settings) -> Array:
+    """The outputs with the L2 term on their objective: rows of y belong to rows of x, or all to one x."""
+    xp = array_namespace(y)
+    return xp.concat([y[..., :1] + settings.l2 * xp.sum(x**2, axis=-1, keepdims=True), y[..., 1:]], axis=-1)
+
+
+def broken(e: Estimate, sigma: Array, settings: Settings) -> Array:
+    """The violation of an estimate: what its upper confidence bounds exceed eps_c sigma_k by."""
+    xp = array_namespace(e.mean)
+    variance = e.squares / xp.clip(e.n - 1, 1.0, None)
+    upper = e.c + settings.constraint_z * xp.sqrt(variance[1:] / xp.clip(e.n, 1.0, None))
+    return violation(upper, settings.eps_c * sigma)
+
+
+def direction(
+    learner: Learner, directions: Array, y: Array, incumbent: Estimate, settings: Settings
+) -> tuple[Array, Array]:
+    """Steps 2 and 3: weights and d_k from the samples' outputs y (lambda, 1 + r)."""
+    xp = array_namespace(y)
+    f, over = y[:, 0], violation(y[:, 1:], settings.eps_c * learner.es.sigma)
+    if settings.restoration == "merit":
+        f = f + settings.rho * over
+    elif settings.restoration == "violation":
+        infeasible = broken(incumbent, learner.es.sigma, settings) > 0
+        f = xp.where(infeasible, over + 1e-3 * f, feasible_first(f, over))
+    weights = make_strategy(settings).weights(strategies.SHAPINGS[settings.shaping](f))
+    return weights, weights @ directions
+
+
+def trial_point(learner: Learner, d: Array, settings: Settings) -> Array:
+    """Step 3: x_k + sigma_k d_k."""
+    return algorithm.trial_point(learner.es, d, settings.rule)
+
+
+def conclude(
+    policy: Policy,
+    learner: Learner,
+    directions: Array,
+    weights: Array,
+    d: Array,
+    x_trial: Array,
+    trial: Estimate,
+    incumbent: Estimate,
+    surrogate: Array | None,
+    critic: Critic,
+    seen: Seen,
+    settings: Settings,
+) -> tuple[Learner, dict[str, Array]]:
+    """Steps 4 and 5: accept or reject, adapt the step sizes, remember the surrogate. The first iterations only collect."""
+    xp = array_namespace(x_trial)
+    es, sigma = learner.es, learner.es.sigma
+    over_trial, over = broken(trial, sigma, settings), broken(incumbent, sigma, settings)
+    if settings.restoration == "none":
+        f_trial, f_k = barrier(trial.f, over_trial), incumbent.f
+    else:
+        rho = settings.rho if settings.restoration == "merit" else None
+        f_trial, f_k = comparable(trial.f, over_trial, incumbent.f, over, rho)
+    decided, success = algorithm.decide(es, x_trial, f_trial, f_k, settings.rule)
+
+    waiting = es.k < settings.warm_up
+    success = success & ~waiting
+    grown = xp.clip(
+        es.sigma_es * xp.where(success, settings.growth, settings.shrink), 0.01 * settings.sigma_es0, settings.sigma_es0
+    )
+    after = algorithm.State(
+        xp.where(waiting, es.x, decided.x),
+        xp.where(waiting, sigma, decided.sigma),
+        xp.where(waiting, es.sigma_es, grown) if settings.sigma_es == "tied" else es.sigma_es,
+        decided.k,
+        xp.where(waiting, es.successes, decided.successes),
+    )
+    guide = d if surrogate is None else surrogate
+    strategy = make_strategy(settings).update(learner.strategy, directions, weights, d, guide)
+    normalizer = learner.normalizer
+    if settings.normalise:
+        normalizer = update(normalizer, *seen, frozen=es.k + 1 >= settings.freeze * settings.iterations)
+        after = after._replace(x=carry_over(policy, after.x, learner.normalizer, normalizer))
+    kept = Estimate(*(xp.where(success, a, b) for a, b in zip(trial, incumbent)))
+    metrics = {
+        "success": success,
+        "sigma": sigma,
+        "sigma_es": es.sigma_es,
+        "d": xp.linalg.vector_norm(d),
+        "f": incumbent.f,
+        "violation": over,
+        "trial_f": trial.f,
+        "trial_violation": over_trial,
+    }
+    return Learner(after, strategy, critic, normalizer, kept), metrics

@@ -1,0 +1,156 @@
+"""PCCES as a program for the device engine: one iteration, episodes included, for `jax.jit`."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from pcces.engines.device import Program, gathered, my_share, summed
+from pcces.envs.task import Task
+from pcces.estimation import estimate
+from pcces.rl import iteration, surrogate
+from pcces.rl.iteration import Learner, Seen
+from pcces.rl.normalizer import Normalizer, identity, normalise, update
+from pcces.rl.policy import Policy
+from pcces.rl.problem import Problem
+from pcces.rl.rollout import Outcome, Trajectory, rollout
+from pcces.rl.settings import Settings
+
+Array = Any
+INITIAL_EPISODES = 4  # episodes by which a random policy is judged before the first iteration
+
+
+def program(task: Task, policy: Policy, problem: Problem, settings: Settings) -> Program:
+    """PCCES on this task."""
+    members, n = settings.population * settings.member_episodes, settings.metric_episodes
+    return Program(
+        partial(first, task, policy, problem, settings),
+        partial(step, task, policy, problem, settings),
+        math.gcd(members, n, settings.episodes),
+    )
+
+
+def first(task: Task, policy: Policy, problem: Problem, settings: Settings, key: Array) -> Learner:
+    """x_0, the best of some random policies, and the normalisation their episodes give."""
+    points, look_key, play_key, normalizer = _draw(policy, settings, key)
+    look = partial(_look, task, policy, problem, settings, points)
+    if settings.normalise:  # first what there is to see, then how the policies do once they see it well
+        _, normalizer = look(normalizer, look_key)
+    if settings.initial_tries > 1:
+        points, _ = look(normalizer, play_key)
+    return _start(points[0], normalizer, len(problem.names), settings)
+
+
+_start = jax.jit(iteration.start, static_argnums=(2, 3))
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _draw(policy: Policy, settings: Settings, key: Array) -> tuple[Array, Array, Array, Normalizer]:
+    draw_key, look_key, play_key = jax.random.split(key, 3)
+    z = jax.random.normal(draw_key, (settings.initial_tries, policy.size))
+    points = jax.vmap(lambda row: policy.init(row, settings.log_std, settings.last_layer))(z)
+    return points, look_key, play_key, identity(jnp.zeros(policy.observation_size))
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2, 3))
+def _look(
+    task: Task, policy: Policy, problem: Problem, settings: Settings, points: Array, normalizer: Normalizer, key: Array
+) -> tuple[Array, Normalizer]:
+    """Play a few common episodes with every policy: the policies with the best first, and the normalisation after it."""
+    tries = points.shape[0]
+    keys = jnp.tile(jax.random.split(key, INITIAL_EPISODES), tries)
+    columns = jnp.repeat(points, INITIAL_EPISODES, axis=0).T
+    outcome, trajectory = rollout(task, policy, columns, normalizer, keys, settings.discount, record=True)
+    y = problem.outputs(outcome).reshape(tries, INITIAL_EPISODES, -1).mean(1)
+    best = jnp.argmin(y[:, 0] + settings.rho * jnp.clip(y[:, 1:], 0).sum(1))
+    return jnp.roll(points, -best, axis=0), update(normalizer, *observed(trajectory), frozen=jnp.bool_(False))
+
+
+def step(
+    task: Task, policy: Policy, problem: Problem, settings: Settings, learner: Learner, key: Array
+) -> tuple[Learner, dict[str, Array]]:
+    """One iteration. The devices that share it play a part of the episodes each, and agree on all the rest."""
+    z_key, member_key, estimate_key, other_key = jax.random.split(jax.random.fold_in(key, learner.es.k), 4)
+    lam, repeats, n, looks = settings.population, settings.member_episodes, settings.episodes, settings.metric_episodes
+    width = iteration.make_strategy(settings).normals(policy.size)
+    directions, points = iteration.population(learner, jax.random.normal(z_key, (lam // 2, width)), settings)
+
+    paired = settings.common_random_numbers
+    member_keys = jax.random.split(member_key, (lam // 2 if paired else lam) * repeats)
+    member_keys = jnp.concatenate([member_keys, member_keys]) if paired else member_keys
+    keys = jax.random.split(estimate_key, looks)
+    x = learner.es.x
+    mine = my_share(jnp.repeat(points, repeats, axis=0).T)
+    episodes = mine.shape[1]
+    columns = jnp.concatenate([mine, my_share(jnp.broadcast_to(x[:, None], (x.size, looks)))], axis=1)
+    play = partial(rollout, task, policy, normalizer=learner.normalizer, discount=settings.discount)
+    both, trajectory = play(columns, keys=jnp.concatenate([my_share(member_keys), my_share(keys)]), record=True)
+    members = gathered(jax.tree.map(lambda a: a[..., :episodes], both))
+    own = gathered(jax.tree.map(lambda a: a[..., episodes:], both))
+    trajectory = jax.tree.map(lambda a: a[..., :episodes], trajectory)
+
+    y = iteration.regularised(problem.outputs(members).reshape(lam, repeats, -1).mean(1), points, settings)
+    samples = iteration.regularised(problem.outputs(own), x, settings)
+    incumbent = estimate(samples[:n])
+    if settings.incumbent == "kept":
+        known = learner.incumbent.n > 0
+        incumbent = jax.tree.map(lambda old, new: jnp.where(known, old, new), learner.incumbent, incumbent)
+    weights, d = iteration.direction(learner, directions, y, incumbent, settings)
+    x_trial = iteration.trial_point(learner, d, settings)
+    trial_keys = keys[:n] if paired else jax.random.split(other_key, n)
+    there = my_share(jnp.broadcast_to(x_trial[:, None], (x.size, n)))
+    trial_outcome = gathered(play(there, keys=my_share(trial_keys))[0])
+    trial = estimate(iteration.regularised(problem.outputs(trial_outcome), x_trial, settings))
+
+    guide, critic, seen = learn_from(policy, task, settings, learner, mine, trajectory)
+    after, metrics = iteration.conclude(
+        policy, learner, directions, weights, d, x_trial, trial, incumbent, guide, critic, seen, settings
+    )
+    steps = members.length.sum() + own.length.sum() + trial_outcome.length.sum()
+    return after, metrics | described(x, learner.normalizer, own, samples, steps)
+
+
+def described(x: Array, normalizer: Normalizer, own: Outcome, samples: Array, steps: Array) -> dict[str, Any]:
+    """What every algorithm reports of an iteration: the policy it started from, and fresh episodes of that policy."""
+    return {
+        "return": own.returns.mean(),
+        "costs": own.costs.mean(-1),
+        "entropy": own.entropy.mean(),
+        "length": own.length.mean(),
+        "steps": steps,
+        "x": x,
+        "mean": normalizer.mean,
+        "std": normalizer.std,
+        "estimate": estimate(samples),
+    }
+
+
+def observed(trajectory: Trajectory | None) -> Seen:
+    """What the normalisation learns from a trajectory."""
+    assert trajectory is not None
+    raw = trajectory.observations  # zero where an episode is over
+    return Seen(trajectory.alive.astype(jnp.float32).sum(), raw.sum((0, 2)), (raw**2).sum((0, 2)))
+
+
+def learn_from(
+    policy: Policy, task: Task, settings: Settings, learner: Learner, columns: Array, trajectory: Trajectory
+) -> tuple[Array | None, surrogate.Critic, Seen]:
+    """The surrogate G_k, the critic after these episodes, and what the normalisation learns from them."""
+    seen = Seen(*summed(observed(trajectory)))
+    if settings.surrogate != "policy-gradient":
+        return None, learner.critic, seen
+    alive = trajectory.alive.astype(jnp.float32)
+    observations = normalise(learner.normalizer, jnp.moveaxis(trajectory.observations, 1, 0))  # (size, T, B)
+    phi = surrogate.features(observations, task.max_steps) * alive
+    to_go = surrogate.returns_to_go(trajectory.rewards, settings.discount)
+    advantages = (to_go - jnp.einsum("f,ftb->tb", learner.critic.weights, phi)) * alive
+    advantages = advantages / (jnp.sqrt(summed((advantages**2).sum()) / seen.count) + 1e-8)
+    each = jax.vmap(partial(surrogate.policy_gradient, policy), (-1, -1, -1, -1))
+    guide = summed(each(columns, observations, jnp.moveaxis(trajectory.actions, 0, -2), advantages).sum(0))
+    gram = summed(jnp.einsum("ftb,gtb->fg", phi, phi))
+    moment = summed(jnp.einsum("ftb,tb->f", phi, to_go))
+    return guide, surrogate.learn(learner.critic, gram, moment), seen

@@ -1,0 +1,84 @@
+"""What a policy is asked for: return and entropy to maximise, costs and entropy to keep within limits.
+
+f = -R - mu H + mu sum_i g_i, with h_l <= E[H] <= h_u (Omega_1) and E[g_i] <= t_i (Omega_2), as one vector of
+constraints c <= 0. A task without costs has Omega_1 alone; the entropy bounds may be infinite, which leaves Omega_2.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from array_api_compat import array_namespace
+
+from pcces.envs.task import Task
+
+Array = Any
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Weights and limits of one training problem."""
+
+    cost_names: tuple[str, ...]
+    thresholds: tuple[float, ...]
+    entropy_bounds: tuple[float, float]
+    mu: float
+    discounted: bool  # whether R is the discounted return
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the constraints are called, in the order of c."""
+        low, high = self.entropy_bounds
+        entropy = [f"entropy <= {high:g}"] * math.isfinite(high) + [f"entropy >= {low:g}"] * math.isfinite(low)
+        return (*(f"{name} <= {t:g}" for name, t in zip(self.cost_names, self.thresholds)), *entropy)
+
+    def outputs(self, outcome: Any) -> Array:
+        """The rows y = (f, c_1, .., c_r) of the episodes in an Outcome (its last axis): shape (B, 1 + r)."""
+        xp = array_namespace(outcome.returns)
+        gain = outcome.discounted if self.discounted else outcome.returns
+        low, high = self.entropy_bounds
+        f = -gain - self.mu * outcome.entropy
+        c = []
+        if self.cost_names:
+            f = f + self.mu * xp.sum(outcome.costs, axis=0)
+            c += [outcome.costs[i] - t for i, t in enumerate(self.thresholds)]
+        if math.isfinite(high):
+            c.append(outcome.entropy - high)
+        if math.isfinite(low):
+            c.append(low - outcome.entropy)
+        return xp.stack([f, *c], axis=-1)
+
+
+def problem_for(
+    task: Task,
+    mu: float,
+    threshold: float | tuple[float, ...] | None = None,
+    entropy_bounds: tuple[float, float] | None = None,
+    discounted: bool = False,
+) -> Problem:
+    """The task's own limits (the paper's Tables 5 and 6) unless others are given.
+
+    >>> from pcces.envs import make
+    >>> problem_for(make("CartSafe-v0"), mu=1e-4, threshold=20).names
+    ('off_centre <= 20', 'entropy <= 2000', 'entropy >= 0')
+    """
+    costs = task.cost_names
+    if threshold is None:
+        thresholds = tuple(map(float, task.thresholds))
+        if len(thresholds) != len(costs):
+            raise ValueError(f"{task.name} has the costs {', '.join(costs)} but no thresholds: give threshold=...")
+    else:
+        given = threshold if isinstance(threshold, tuple | list) else (threshold,)
+        thresholds = tuple(map(float, given))
+        if not costs:
+            raise ValueError(f"{task.name} has no costs, so there is nothing a threshold of {threshold} could limit")
+        if len(thresholds) != len(costs):
+            raise ValueError(
+                f"{task.name} has {len(costs)} costs ({', '.join(costs)}), got {len(thresholds)} thresholds"
+            )
+    low, high = task.entropy_bounds if entropy_bounds is None else entropy_bounds
+    if not low < high:
+        raise ValueError(f"entropy bounds must be low < high, got {low} and {high}")
+    return Problem(costs, thresholds, (float(low), float(high)), float(mu), discounted)

@@ -1,0 +1,140 @@
+"""The settings of PCCES on policies: what each means, and the presets."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+from pcces.algorithm import Rule
+from pcces.strategies import SHAPINGS
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything that can be tuned. The defaults are the best we know; `PAPER` reads Table 4 literally."""
+
+    population: int = 40  # lambda, even: directions come in mirrored pairs
+    iterations: int = 300
+    hidden: tuple[int, ...] = (10, 10)  # widths of the policy's layers
+    log_std: float = 0.0  # a Gaussian head's log standard deviation at the start
+    last_layer: float = 1.0  # scale of the last layer's weights at the start
+    initial_tries: int = 256  # random policies of which the best is x_0
+    # Step sizes
+    sigma0: float = 0.3
+    sigma_min: float = 0.0
+    sigma_max: float = 2.0
+    growth: float = 1.05
+    shrink: float = 1 / 1.05
+    kappa: float = 0.005
+    d_max: float = 1e3
+    sigma_es0: float = 1.0  # spread of the samples, as the norm of a whole direction
+    sigma_es: str = "tied"  # fixed, or tied: it grows and shrinks with sigma
+    # Guided search
+    surrogate: str = "policy-gradient"  # policy-gradient, updates (past directions d_k), or none (isotropic)
+    m: int = 20  # surrogates kept
+    warm_up: int = 20  # iterations that only collect surrogates
+    alpha: float = 0.5  # share of the samples' variance outside the guiding subspace
+    beta: float = 20.0  # scale of the recombination
+    shaping: str = "rank"
+    discount: float = 0.99  # of the surrogate's returns, and of the objective's where `discounted`
+    # Objective and constraints
+    mu: float = 1e-4
+    l2: float = 1e-4
+    discounted: bool = False  # whether the objective is the discounted return
+    eps_c: float = 0.0
+    constraint_z: float = 2.0  # accept on cost + z standard errors
+    restoration: str = "merit"  # merit: an infeasible incumbent minimises f + rho violation; violation; none
+    rho: float = 1.0
+    # Estimation
+    episodes: int = 32  # N_k, of the trial point and of the incumbent
+    metric_episodes: int = 32  # fresh episodes of x_k behind an iteration's metrics, at least `episodes`
+    member_episodes: int = 1  # episodes a sample is judged by
+    incumbent: str = "fresh"  # fresh: estimated anew every iteration; kept: as the paper's Step 4 reads
+    common_random_numbers: bool = True  # trial and incumbent, and mirrored pairs, play the same episodes
+    normalise: bool = True  # observations
+    freeze: float = 1.0  # the share of the iterations after which the normalisation no longer changes
+
+    def __post_init__(self) -> None:
+        def need(good: bool, what: str) -> None:
+            if not good:
+                raise ValueError(what)
+
+        need(
+            self.population >= 4 and self.population % 2 == 0,
+            f"population must be an even number of at least 4 (directions come in mirrored pairs), got {self.population}",
+        )
+        need(self.iterations >= 1, f"iterations must be at least 1, got {self.iterations}")
+        need(
+            1 <= self.episodes <= self.metric_episodes and self.member_episodes >= 1,
+            "episodes and member_episodes must be at least 1, and metric_episodes no fewer than episodes",
+        )
+        need(0 < self.shrink < 1 < self.growth, "growth must be above 1 and shrink between 0 and 1")
+        need(0 <= self.sigma_min < self.sigma_max, "sigma_min must be at least 0 and below sigma_max")
+        need(self.kappa > 0 and self.sigma0 > 0 and self.sigma_es0 > 0, "kappa, sigma0 and sigma_es0 must be positive")
+        need(0 <= self.alpha <= 1 and self.m >= 1, "guided search needs 0 <= alpha <= 1 and m >= 1")
+        need(0 < self.discount <= 1, f"discount must lie in (0, 1], got {self.discount}")
+        choices = {
+            "sigma_es": ("fixed", "tied"),
+            "surrogate": ("policy-gradient", "updates", "none"),
+            "shaping": tuple(SHAPINGS),
+            "restoration": ("merit", "violation", "none"),
+            "incumbent": ("fresh", "kept"),
+        }
+        for name, allowed in choices.items():
+            value = getattr(self, name)
+            need(value in allowed, f"{name} must be one of {', '.join(allowed)}, got {value!r}")
+
+    @property
+    def rule(self) -> Rule:
+        """The constants of Algorithm 1."""
+        return Rule(self.kappa, self.growth, self.shrink, self.sigma_min, self.sigma_max, self.d_max)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Settings:
+        """What `to_dict` gave, also after a trip through JSON."""
+        return cls(**{**data, "hidden": tuple(data["hidden"])})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, for JSON."""
+        return asdict(self)
+
+
+PAPER = Settings(
+    sigma0=0.1,
+    sigma_min=0.001,
+    sigma_max=0.1,
+    growth=1.01,
+    shrink=0.99,
+    beta=5.0,
+    initial_tries=1,
+    shaping="raw",
+    constraint_z=0.0,
+    restoration="none",
+    episodes=1,
+    metric_episodes=10,
+    incumbent="kept",
+    common_random_numbers=False,
+    normalise=False,
+)
+PRESETS = {"default": Settings(), "paper": PAPER}
+
+
+def make_settings(preset: str = "default", **given: Any) -> Settings:
+    """Settings from a preset and what was given; unknown names raise an error that offers the nearest.
+
+    >>> make_settings(sigma=0.1)
+    Traceback (most recent call last):
+    ...
+    TypeError: unknown setting 'sigma'; did you mean 'sigma0'?
+    """
+    if preset not in PRESETS:
+        raise ValueError(f"unknown preset {preset!r}; there are {', '.join(PRESETS)}")
+    names = [field.name for field in fields(Settings)]
+    for name in given:
+        if name not in names:
+            near = difflib.get_close_matches(name, names, n=1)
+            raise TypeError(
+                f"unknown setting {name!r}" + (f"; did you mean {near[0]!r}?" if near else f"; there are {names}")
+            )
+    return replace(PRESETS[preset], **given)

@@ -1,0 +1,389 @@
+"""`train` and `train_seeds`: from a task to a certified policy."""
+
+from __future__ import annotations
+
+import json
+import platform
+import time
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pcces import storage
+from pcces.envs import make
+from pcces.envs.task import Task
+from pcces.estimation import Estimate
+from pcces.rl import certify
+from pcces.rl.candidates import Candidates
+from pcces.rl.policy import Policy
+from pcces.rl.problem import Problem, problem_for
+from pcces.rl.settings import Settings, make_settings
+from pcces.runs import Run, read_metrics, summary
+
+ALGORITHMS = ("pcces",)
+ENGINES = ("device",)
+CHECKPOINT_SECONDS = 20.0
+CERTIFY_EPISODES = 1000
+CERTIFY_SEED = 10_000_000  # far from any training seed: these episodes are fresh
+
+
+def train(
+    task: str | Task,
+    algorithm: str = "pcces",
+    preset: str = "default",
+    iterations: int = 300,
+    population: int = 40,
+    seed: int = 0,
+    threshold: float | Sequence[float] | None = None,
+    engine: str = "device",
+    workers: int | None = None,
+    out: str | Path | None = None,
+    resume: bool = False,
+    **settings: Any,
+) -> Run:
+    """Train a policy, and return the best iterate that fresh episodes certify to keep the task's limits.
+
+    `threshold` limits the mean cost of an episode (one number for each of the task's costs; None: the task's own).
+    With `out` the run writes a folder, and `resume=True` goes on with one that is there. Further keywords are the
+    algorithm's settings (`pcces.rl.settings.Settings`), or `entropy_bounds`, `confidence`, `certify_episodes`,
+    `progress` and `callback`.
+
+    >>> run = train("CartPole-v0", iterations=3, population=8, certify_episodes=50, initial_tries=4, warm_up=1)
+    >>> run.certificate.holds, len(run.metrics["return"])
+    (True, 3)
+    """
+    return train_seeds(
+        task, [seed], algorithm, preset, iterations, population, threshold, engine, workers, [out], resume, **settings
+    )[0]
+
+
+def train_seeds(
+    task: str | Task,
+    seeds: Sequence[int] = range(10),
+    algorithm: str = "pcces",
+    preset: str = "default",
+    iterations: int = 300,
+    population: int = 40,
+    threshold: float | Sequence[float] | None = None,
+    engine: str = "device",
+    workers: int | None = None,
+    out: str | Path | Sequence[str | Path | None] | None = None,
+    resume: bool = False,
+    confidence: float = 0.95,
+    certify_episodes: int = CERTIFY_EPISODES,
+    entropy_bounds: tuple[float, float] | None = None,
+    progress: bool | None = None,
+    callback: Callable[[list[Run]], Any] | None = None,
+    **settings: Any,
+) -> list[Run]:
+    """`train` for several seeds at once, in one compiled program; `out` gets a folder `seed-0`, `seed-1`, .. each.
+
+    >>> runs = train_seeds("CartPole-v0", range(2), iterations=2, population=8, certify_episodes=50, initial_tries=4)
+    >>> [run.config["seed"] for run in runs]
+    [0, 1]
+    """
+    jobs = _prepare(
+        task, seeds, algorithm, preset, threshold, engine, workers, out, resume, entropy_bounds,
+        dict(confidence=confidence, certify_episodes=certify_episodes),
+        dict(iterations=iterations, population=population, **settings),
+    )  # fmt: skip
+    training = Training(jobs, resume)
+    training.run(progress, callback)
+    return training.runs
+
+
+def _prepare(
+    task: str | Task,
+    seeds: Sequence[int],
+    algorithm: str,
+    preset: str,
+    threshold: float | Sequence[float] | None,
+    engine: str,
+    workers: int | None,
+    out: str | Path | Sequence[str | Path | None] | None,
+    resume: bool,
+    entropy_bounds: tuple[float, float] | None,
+    certifying: dict[str, Any],
+    given: dict[str, Any],
+) -> list[Run]:
+    """Check everything that can be checked before any work, and make the runs."""
+    made = make(task)
+    if algorithm not in ALGORITHMS:
+        raise ValueError(f"unknown algorithm {algorithm!r}; there are {', '.join(ALGORITHMS)}")
+    if engine not in ENGINES:
+        raise ValueError(f"unknown engine {engine!r}; there are {', '.join(ENGINES)}")
+    seeds = [int(s) for s in seeds]
+    if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0:
+        raise ValueError(f"seeds must be different numbers, none negative, got {seeds}")
+    chosen = make_settings(preset, **given)
+    limits = tuple(threshold) if isinstance(threshold, Sequence) else threshold
+    problem = problem_for(made, chosen.mu, limits, entropy_bounds, chosen.discounted)
+    shape = Policy(made.observation_size, made.actions, tuple(chosen.hidden))
+    if out is None or isinstance(out, str | Path):
+        paths = [None if out is None else Path(out) / f"seed-{s}" for s in seeds]
+    else:
+        paths = [None if path is None else Path(path) for path in out]
+    if resume and any(path is None for path in paths):
+        raise ValueError("resume needs out: the folder of the run to go on with")
+    runs = []
+    for number, path in zip(seeds, paths):
+        config = {
+            "task": made.name,
+            "algorithm": algorithm,
+            "preset": preset,
+            "seed": number,
+            "engine": engine,
+            "workers": workers,
+            "thresholds": list(problem.thresholds),
+            "entropy_bounds": list(problem.entropy_bounds),
+            **certifying,
+            "settings": chosen.to_dict(),
+        }
+        _check_folder(path, config, resume)
+        runs.append(Run(config | {"versions": versions()}, made, shape, problem, path=path))
+    return runs
+
+
+def _check_folder(path: Path | None, config: dict[str, Any], resume: bool) -> None:
+    if path is None:
+        return
+    there = path / "config.json"
+    if not resume:
+        if path.exists() and any(path.iterdir()):
+            raise FileExistsError(
+                f"{path} exists already: give another folder, delete it, or go on with it (--resume, resume=True)"
+            )
+        return
+    if not there.exists():
+        raise FileNotFoundError(f"there is no run to go on with in {path}")
+    before = json.loads(there.read_text())
+    as_json = json.loads(json.dumps(config))
+    for name, value in as_json.items():
+        if before.get(name) != value:
+            was, now = before.get(name), value
+            if isinstance(value, dict):
+                name, was, now = next(
+                    (f"{name}.{key}", was.get(key), now[key]) for key in now if was.get(key) != now[key]
+                )
+            raise ValueError(
+                f"the run in {path} has {name} = {was!r}, but {now!r} is asked for: it cannot go on as that"
+            )
+
+
+def versions() -> dict[str, str]:
+    """What a run was made with."""
+    return {"python": platform.python_version()} | {name: version(name) for name in ("pcces", "numpy", "jax")}
+
+
+class Training:
+    """Runs in progress: advances them chunk by chunk, writes their folders, certifies what came out."""
+
+    def __init__(self, runs: list[Run], resume: bool):
+        self.runs = runs
+        first = runs[0]
+        self.settings = Settings.from_dict(first.config["settings"])
+        self.iterations = self.settings.iterations
+        self.engine = make_engine(first, [run.config["seed"] for run in runs], self.settings)
+        outputs = 1 + len(first.problem.names)
+        self.candidates = [Candidates(first.shape.size, first.task.observation_size, outputs) for _ in runs]
+        self.moved = [True] * len(runs)
+        self.started = time.perf_counter()
+        self.spent = 0.0
+        self.states: Any = None
+        if resume:
+            self._restore()
+        for run in runs:
+            if run.path is not None:
+                run.path.mkdir(parents=True, exist_ok=True)
+                run.save_config()
+
+    @property
+    def done(self) -> int:
+        """Iterations behind us."""
+        return len(next(iter(self.runs[0].metrics.values()), []))
+
+    def run(self, progress: bool | None, callback: Callable[[list[Run]], Any] | None) -> None:
+        """Everything from here to the certificate."""
+        from pcces.rl.progress import TrainingProgress
+
+        with TrainingProgress(self, progress) as shown:
+            try:
+                if self.states is None:
+                    self.states = self.engine.start()
+                saved = time.perf_counter()
+                while self.done < self.iterations:
+                    count = min(self.engine.chunk, self.iterations - self.done)
+                    self.states, metrics = self.engine.advance(self.states, count)
+                    self._note(metrics, count)
+                    shown.update()
+                    if callback is not None:
+                        callback(self.runs)
+                    if time.perf_counter() - saved > CHECKPOINT_SECONDS:
+                        self.checkpoint()
+                        saved = time.perf_counter()
+            except KeyboardInterrupt:
+                if self.states is not None:
+                    self.checkpoint()
+                raise
+            self.checkpoint()
+            for i, run in enumerate(self.runs):
+                if run.certificate is None:
+                    shown.certifying(i)
+                    self._certify(i)
+
+    def _note(self, metrics: dict[str, Any], count: int) -> None:
+        """Add a chunk of iterations to every run's metrics and candidates."""
+        seconds = self.spent + time.perf_counter() - self.started
+        for i, run in enumerate(self.runs):
+            mine = {name: _row(value, i) for name, value in metrics.items()}
+            for k in range(count):
+                fresh = Estimate(*(part[k] for part in mine["estimate"]))
+                self.candidates[i].add(mine["x"][k], mine["mean"][k], mine["std"][k], fresh, self.moved[i])
+                self.moved[i] = bool(mine["success"][k])
+                line = {"iteration": self.done_of(run)} | flat(run.problem, mine, k)
+                before = run.metrics.get("steps", [0.0])
+                line["steps"] += before[-1] if before else 0.0
+                line["seconds"] = seconds
+                for name, value in line.items():
+                    run.metrics.setdefault(name, []).append(value)
+
+    def done_of(self, run: Run) -> int:
+        """Iterations this run has noted."""
+        return len(run.metrics.get("iteration", []))
+
+    def _certify(self, i: int) -> None:
+        run, c = self.runs[i], self.runs[i].config
+        seed = CERTIFY_SEED + 1000 * c["seed"]
+        x, normalizer, certificate, outcome = certify.choose(
+            run.task, run.shape, run.problem, self.engine.play, self.candidates[i], c["certify_episodes"], seed,
+            c["confidence"],
+        )  # fmt: skip
+        run.x, run.normalizer, run.certificate = x, normalizer, certificate
+        run.final = summary(run.problem, outcome)
+        if run.path is not None:
+            run.save_policy()
+
+    # -- checkpoints ---------------------------------------------------------------------------------------------------
+
+    def checkpoint(self) -> None:
+        """Write what every run needs to go on from here to the same end."""
+        leaves = _leaves(self.states)
+        seconds = self.spent + time.perf_counter() - self.started
+        for i, run in enumerate(self.runs):
+            if run.path is None:
+                continue
+            arrays = {f"state.{j}": np.asarray(leaf[i]) for j, leaf in enumerate(leaves)}
+            arrays |= {f"candidates.{name}": value for name, value in self.candidates[i].arrays().items()}
+            data = {"done": self.done, "moved": self.moved[i], "seconds": seconds}
+            run.save_metrics()
+            storage.save(run.path / "checkpoint.npz", "checkpoint", arrays, data)
+
+    def _restore(self) -> None:
+        loaded = []
+        for run in self.runs:
+            assert run.path is not None
+            if not (run.path / "checkpoint.npz").exists():
+                return  # stopped before the first checkpoint: start again
+            loaded.append(storage.load(run.path / "checkpoint.npz", "checkpoint"))
+        if len({data["done"] for _, data in loaded}) > 1:
+            raise ValueError("the runs are not at the same iteration: resume them one by one")
+        template = self.engine.template()
+        count = len(_leaves(template))
+        self.states = _unflatten(
+            template, [np.stack([arrays[f"state.{j}"] for arrays, _ in loaded]) for j in range(count)]
+        )
+        for i, (run, (arrays, data)) in enumerate(zip(self.runs, loaded)):
+            names = self.candidates[i].arrays()
+            self.candidates[i].restore({name: arrays[f"candidates.{name}"] for name in names})
+            self.moved[i], self.spent = data["moved"], data["seconds"]
+            assert run.path is not None
+            if data["done"]:
+                run.metrics = {k: v[: data["done"]] for k, v in read_metrics(run.path / "metrics.csv").items()}
+
+
+def flat(problem: Problem, metrics: dict[str, Any], k: int) -> dict[str, float]:
+    """One line of metrics.csv."""
+    line = {"return": float(metrics["return"][k])}
+    costs = metrics["costs"][k]
+    line |= {f"cost_{name}": float(costs[j]) for j, name in enumerate(problem.cost_names)}
+    over = any(float(costs[j]) > t for j, t in enumerate(problem.thresholds))
+    line |= {"entropy": float(metrics["entropy"][k]), "length": float(metrics["length"][k])}
+    if problem.cost_names:
+        line["over_threshold"] = float(over)
+    skip = {"return", "costs", "entropy", "length", "x", "mean", "std", "estimate"}
+    line |= {name: float(values[k]) for name, values in metrics.items() if name not in skip and values[k].ndim == 0}
+    return line
+
+
+def _row(value: Any, i: int) -> Any:
+    return Estimate(*(part[i] for part in value)) if isinstance(value, Estimate) else value[i]
+
+
+def _leaves(tree: Any) -> list[Any]:
+    if hasattr(tree, "_fields") or isinstance(tree, tuple | list):
+        return [leaf for part in tree for leaf in _leaves(part)]
+    return [tree]
+
+
+def _unflatten(template: Any, leaves: list[Any]) -> Any:
+    left = iter(leaves)
+
+    def build(part: Any) -> Any:
+        if hasattr(part, "_fields"):
+            return type(part)(*(build(child) for child in part))
+        if isinstance(part, tuple | list):
+            return type(part)(build(child) for child in part)
+        return next(left)
+
+    return build(template)
+
+
+def make_engine(run: Run, seeds: Sequence[int], settings: Settings) -> Any:
+    """Where the episodes of these runs are played."""
+    from pcces.engines.device import DeviceEngine, configure
+    from pcces.rl.on_device import program
+
+    configure()
+    return DeviceEngine(run.task, run.shape, program(run.task, run.shape, run.problem, settings), seeds)
+
+
+def player(run: Run) -> Any:
+    """Something that plays a finished run's policy."""
+    from pcces.engines.device import Player, configure
+
+    configure()
+    return Player(run.task, run.shape)
+
+
+def load(path: str | Path) -> Run:
+    """A run from its folder; a task of your own has to be registered first (`pcces.envs.register_task`)."""
+    path = Path(path)
+    if not (path / "config.json").exists():
+        raise FileNotFoundError(f"{path} is not a run folder: it has no config.json")
+    config = json.loads((path / "config.json").read_text())
+    task = make(config["task"])
+    settings = config["settings"]
+    problem = problem_for(
+        task,
+        settings["mu"],
+        tuple(config["thresholds"]) or None,
+        tuple(config["entropy_bounds"]),
+        settings["discounted"],
+    )
+    shape = Policy(task.observation_size, task.actions, tuple(settings["hidden"]))
+    run = Run(config, task, shape, problem, path=path)
+    if (path / "metrics.csv").exists():
+        run.metrics = read_metrics(path / "metrics.csv")
+    if (path / "policy.npz").exists():
+        arrays, data = storage.load(path / "policy.npz", "policy")
+        if data["task"] != config["task"]:
+            raise ValueError(f"the policy in {path} is of {data['task']}, but its config says {config['task']}")
+        from pcces.certificate import Certificate
+
+        said = json.loads((path / "certificate.json").read_text())
+        run.x, run.normalizer = arrays["x"], certify.normalizer_of(arrays["mean"], arrays["std"])
+        run.certificate, run.final = Certificate.from_dict(said["certificate"]), said["fresh_episodes"]
+    return run

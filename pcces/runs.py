@@ -1,0 +1,159 @@
+"""The run folder: what was asked for, how it went, and the policy that came out. No pickle: a stranger's run is safe to open.
+
+config.json       task, algorithm, preset, settings, versions
+metrics.csv       one line an iteration
+checkpoint.npz    everything needed to go on
+policy.npz        the policy returned, its normalisation and shape
+certificate.json  the certificate, and the fresh episodes behind it
+report.html       curves, certificate, animation
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pcces import storage
+from pcces.certificate import Certificate
+from pcces.rl.normalizer import Normalizer, normalise
+from pcces.rl.policy import Policy, forward
+
+if TYPE_CHECKING:
+    from pcces.envs.task import Task
+    from pcces.rl.problem import Problem
+
+Metrics = dict[str, list[float]]
+
+
+@dataclass
+class Run:
+    """A training run: its configuration, its course, its policy and what fresh episodes say of it."""
+
+    config: dict[str, Any]
+    task: Task
+    shape: Policy
+    problem: Problem
+    metrics: Metrics = field(default_factory=dict)
+    x: np.ndarray | None = None
+    normalizer: Normalizer | None = None
+    certificate: Certificate | None = None
+    final: dict[str, Any] = field(default_factory=dict)  # means over the certificate's episodes
+    path: Path | None = None
+
+    def policy(self, observation: Any, rng: np.random.Generator | None = None) -> Any:
+        """An action as the environment takes it; without a generator, the likeliest one."""
+        x, normalizer = self._trained()
+        o = np.asarray(observation, dtype=np.float32)
+        if o.shape != (self.shape.observation_size,):
+            raise ValueError(
+                f"the policy expects observations of shape ({self.shape.observation_size},), got {o.shape}"
+            )
+        layers, log_std = self.shape.unpack(x)
+        head = forward(layers, normalise(normalizer, o))
+        if rng is None:
+            action = self.shape.mode(head)
+        elif self.shape.discrete:
+            action = self.shape.act(head, log_std, rng.random(dtype=np.float32))
+        else:
+            action = self.shape.act(head, log_std, rng.standard_normal(self.shape.outputs, dtype=np.float32))
+        return int(action) if self.shape.discrete else np.asarray(action, dtype=np.float32)
+
+    def evaluate(self, episodes: int = 100, seed: int = 1_000_000, greedy: bool = False) -> dict[str, Any]:
+        """Means and standard errors over fresh episodes: return, each cost, entropy, length."""
+        x, normalizer = self._trained()
+        return summary(self.problem, self._engine().play(x, normalizer, episodes, seed, greedy))
+
+    def certify(self, episodes: int = 1000, seed: int = 2_000_000, confidence: float = 0.95) -> Certificate:
+        """Put the policy to the test again, on fresh episodes."""
+        from pcces.rl.certify import certify
+
+        x, normalizer = self._trained()
+        play = self._engine().play
+        return certify(self.task, self.shape, self.problem, play, x, normalizer, episodes, seed, confidence)[0]
+
+    def _trained(self) -> tuple[np.ndarray, Normalizer]:
+        if self.x is None or self.normalizer is None:
+            where = f"; `pcces train --resume` goes on with {self.path}" if self.path else ""
+            raise ValueError(f"this run is not finished, so it has no policy yet{where}")
+        return self.x, self.normalizer
+
+    def _engine(self) -> Any:
+        from pcces.rl.train import player
+
+        return player(self)
+
+    # -- files ---------------------------------------------------------------------------------------------------------
+
+    def save_config(self) -> None:
+        """Write config.json into the run's folder."""
+        self._write("config.json", json.dumps(self.config, indent=1).encode())
+
+    def save_metrics(self) -> None:
+        """Write metrics.csv."""
+        buffer = io.StringIO()
+        writer = csv.writer(buffer)
+        writer.writerow(self.metrics)
+        writer.writerows(zip(*self.metrics.values()))
+        self._write("metrics.csv", buffer.getvalue().encode())
+
+    def save_policy(self) -> None:
+        """Write policy.npz and certificate.json."""
+        x, normalizer = self._trained()
+        assert self.certificate is not None and self.path is not None
+        arrays = {"x": x, "mean": np.asarray(normalizer.mean), "std": np.asarray(normalizer.std)}
+        storage.save(self.path / "policy.npz", "policy", arrays, {"task": self.config["task"]})
+        said = {"certificate": self.certificate.to_dict(), "words": self.words(), "fresh_episodes": self.final}
+        self._write("certificate.json", json.dumps(said, indent=1).encode())
+
+    def _write(self, name: str, data: bytes) -> None:
+        assert self.path is not None
+        storage.write_atomically(self.path / name, data)
+
+    def words(self) -> str:
+        """The certificate in words a person can act on."""
+        if self.certificate is None:
+            return "not finished: no certificate yet"
+        c, final = self.certificate, self.final
+        parts = [f"{name.split(' <= ')[0]} {final['costs'][i]:.3g}" for i, name in enumerate(self.problem.cost_names)]
+        means = f"return {final['return']:.4g}" + "".join(f", {part}" for part in parts)
+        limits = []
+        for name, bound in zip(self.problem.names, c.upper_bounds):
+            what, sign, limit = name.partition(" <= ") if " <= " in name else name.partition(" >= ")
+            value = bound + float(limit) if "<" in sign else float(limit) - bound
+            limits.append(f"{what} {'at most' if '<' in sign else 'at least'} {value:.4g} (limit {limit})")
+        sure = f"{100 * c.confidence:g} % confidence, {c.samples} fresh episodes, {c.method} bound"
+        if c.holds:
+            return f"CERTIFIED: {'; '.join(limits) or 'no limits'} ({sure}). Mean over these episodes: {means}."
+        return f"NOT CERTIFIED: could only show {'; '.join(limits)} ({sure}). Mean over these episodes: {means}."
+
+
+def summary(problem: Problem, outcome: Any) -> dict[str, Any]:
+    """Means and standard errors of an Outcome's episodes, as plain data."""
+
+    def mean_and_error(values: np.ndarray) -> tuple[float, float]:
+        n = values.shape[-1]
+        return float(values.mean()), float(values.std(ddof=1) / math.sqrt(n)) if n > 1 else math.nan
+
+    found: dict[str, Any] = {"episodes": int(outcome.returns.shape[-1])}
+    for name, values in (("return", outcome.returns), ("entropy", outcome.entropy), ("length", outcome.length)):
+        found[name], found[f"{name}_error"] = mean_and_error(np.asarray(values, dtype=float))
+    pairs = [mean_and_error(np.asarray(row, dtype=float)) for row in outcome.costs]
+    found["costs"], found["costs_error"] = [a for a, _ in pairs], [b for _, b in pairs]
+    found["cost_names"], found["thresholds"] = list(problem.cost_names), list(problem.thresholds)
+    return found
+
+
+def read_metrics(path: Path) -> Metrics:
+    """metrics.csv as columns of numbers."""
+    with path.open(newline="") as file:
+        rows = list(csv.reader(file))
+    if not rows:
+        raise ValueError(f"{path} is empty")
+    return {name: [float(row[i]) for row in rows[1:]] for i, name in enumerate(rows[0])}
