@@ -24,7 +24,7 @@ def draw(charts: Sequence[Chart], path: str | Path, title: str = "") -> Path:
     True
     """
     from matplotlib.figure import Figure
-    from matplotlib.ticker import LogFormatter
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     columns = min(len(charts), 2)
     rows = -(-len(charts) // columns)
@@ -54,8 +54,9 @@ def draw(charts: Sequence[Chart], path: str | Path, title: str = "") -> Path:
                 )
         if chart.log:
             ax.set_yscale("log")
-            ax.yaxis.set_major_formatter(LogFormatter(minor_thresholds=(2, 0.5)))
-            ax.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.5)))
+            ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            ax.yaxis.set_minor_formatter(NullFormatter())
         ax.set_title(chart.title, loc="left", fontsize=10)
         ax.set_xlabel(chart.x_label)
         ax.spines[["top", "right"]].set_visible(False)

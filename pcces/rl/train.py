@@ -24,7 +24,7 @@ from pcces.rl.checkpoints import Checkpoint
 from pcces.rl.policy import Policy
 from pcces.rl.problem import Problem, problem_for
 from pcces.rl.settings import Settings, make_settings
-from pcces.runs import Run, read_metrics, summary
+from pcces.runs import Run, read_config, read_metrics, summary
 
 if TYPE_CHECKING:
     from pcces.rl.progress import TrainingProgress
@@ -173,24 +173,22 @@ def prepare(
 def _check_folder(path: Path | None, config: dict[str, Any], resume: bool) -> None:
     if path is None:
         return
-    there = path / "config.json"
     if not resume:
         if path.exists() and any(path.iterdir()):
             raise FileExistsError(
                 f"{path} exists already: give another folder, delete it, or go on with it (--resume, resume=True)"
             )
         return
-    if not there.exists():
+    if not (path / "config.json").exists():
         raise FileNotFoundError(f"there is no run to go on with in {path}")
-    before = json.loads(there.read_text())
+    before = read_config(path)
     as_json = json.loads(json.dumps(config))
     for name, value in as_json.items():
         if before.get(name) != value:
             was, now = before.get(name), value
-            if isinstance(value, dict):
-                name, was, now = next(
-                    (f"{name}.{key}", was.get(key), now[key]) for key in now if was.get(key) != now[key]
-                )
+            if isinstance(was, dict) and isinstance(now, dict):
+                key = next(key for key in was | now if was.get(key) != now.get(key))
+                name, was, now = key, was.get(key), now.get(key)
             raise ValueError(
                 f"the run in {path} has {name} = {was!r}, but {now!r} is asked for: it cannot go on as that"
             )
@@ -378,9 +376,7 @@ def player(run: Run) -> Any:
 def load(path: str | Path) -> Run:
     """A run from its folder; a task of your own has to be registered first (`pcces.envs.register_task`)."""
     path = Path(path)
-    if not (path / "config.json").exists():
-        raise FileNotFoundError(f"{path} is not a run folder: it has no config.json")
-    config = json.loads((path / "config.json").read_text())
+    config = read_config(path)
     task = make(config["task"])
     settings = config["settings"]
     problem = problem_for(
