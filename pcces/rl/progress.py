@@ -118,6 +118,8 @@ class TrainingProgress:
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._live is not None:
+            if kind is None:
+                self.say(f"{self.training.done} iterations")
             self._live.stop()
 
 
