@@ -169,8 +169,8 @@ def test_charts_are_drawn_with_band_limit_and_legend(visit, example):
             first.locator("text").evaluate_all("all => all.map(t => +t.getAttribute('y'))"),
         )
     )
-    per_unit = (ticks["20"] - ticks["100"]) / 80
-    assert limit == pytest.approx(ticks["20"] - 4 - 10 * per_unit, abs=0.5)  # where 30 belongs between the ticks
+    per_unit = (ticks["25"] - ticks["100"]) / 75
+    assert limit == pytest.approx(ticks["25"] - 4 - 5 * per_unit, abs=0.5)  # where 30 belongs between the ticks
     colours = first.locator("path.curve").evaluate_all("all => all.map(p => getComputedStyle(p).stroke)")
     assert len(set(colours)) == 2 and "none" not in colours
     gap = page.locator("figure.chart").nth(1).locator("path.curve").get_attribute("d")
