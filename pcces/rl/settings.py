@@ -37,6 +37,7 @@ class Settings:
     alpha: float = 0.5  # share of the samples' variance outside the guiding subspace
     beta: float = 20.0  # scale of the recombination
     shaping: str = "rank"
+    paired: bool = True
     discount: float = 0.99  # of the surrogate's returns, and of the objective's where `discounted`
     # Objective and constraints
     mu: float = 1e-4
