@@ -24,7 +24,7 @@ from pcces.estimation import Estimate, Race, blend_noise, estimate, pool, requir
 from pcces.history import History
 from pcces.memory import End, Memory
 from pcces.options import Options
-from pcces.points import Batch, LazyPoints, combine, population_normals
+from pcces.points import Batch, LazyPoints, combine, population_normals, too_large
 from pcces.space import Space
 from pcces.strategies import Strategy
 from pcces.strategies.cma import default_population
@@ -204,23 +204,21 @@ class Search:
             m.state.x, m.incumbent, getattr(m.strategy, "factor", np.zeros((0, 0))), m.state.sigma_es, m.multipliers
         )
 
-    def _half_normals(self) -> Any:
-        width = self.strategy.normals(self.space.n)
-        return population_normals(self.seed, int(self.memory.state.k), self.population // 2, width, self.space.dtype)
-
     def _ask_sample(self) -> tuple[Any, np.ndarray]:
-        m = self.memory
-        z = self._half_normals()
+        m, half = self.memory, self.population // 2
+        width = self.strategy.normals(self.space.n)
+        z = population_normals(self.seed, int(m.state.k), half, width, self.space.dtype)
         seeds = self._seeds(self.population, m.batches)
         if self.common_random_numbers:  # mirrored pairs share their seeds
-            seeds = np.concatenate([seeds[: self.population // 2]] * 2)
-        if isinstance(z, np.ndarray):
-            directions = strategies.mirrored(self.strategy.directions(m.strategy, z))
-            points = self.space.project(algorithm.sample_points(m.state.x, m.state.sigma_es, directions))
-            self._directions = (points - m.state.x) / m.state.sigma_es
-            return self.space.to_x(points), seeds
-        self._directions = LazyPoints(z, self.strategy, m.strategy, m.state, self.space)
-        return self._directions, seeds
+            seeds = np.concatenate([seeds[:half]] * 2)
+        large = too_large(self.population, self.space.n)
+        if self.strategy.lazy and (large or not self.space.confined):
+            self._directions = LazyPoints(z, self.strategy, m.strategy, m.state, self.space)
+            return self._directions if large else np.asarray(self._directions), seeds
+        directions = strategies.mirrored(self.strategy.directions(m.strategy, z.rows(0, half)))
+        points = self.space.project(algorithm.sample_points(m.state.x, m.state.sigma_es, directions))
+        self._directions = (points - m.state.x) / m.state.sigma_es
+        return self.space.to_x(points), seeds
 
     def _tell_sample(self, batch: Batch, outputs: np.ndarray) -> None:
         m, o = self.memory, self.options

@@ -55,8 +55,10 @@ class Space:
         self.bounded = bool(np.any(np.isfinite(self.lower) | np.isfinite(self.upper)))
         self.z_lower = ((self.lower - self.origin) / self.scale).astype(self.dtype)
         self.z_upper = ((self.upper - self.origin) / self.scale).astype(self.dtype)
+        self.lower, self.upper = self.lower.astype(self.dtype), self.upper.astype(self.dtype)
         self.G, self.h = self._half_spaces(linear or [])
         self.linear = len(self.h) > 0
+        self.confined = self.bounded or self.linear
 
     def _half_spaces(self, linear: list[LinearConstraint]) -> tuple[np.ndarray, np.ndarray]:
         """All linear constraints as G z <= h."""
@@ -88,15 +90,22 @@ class Space:
 
     def to_x(self, z: np.ndarray) -> np.ndarray:
         """From the search's variables to the user's, never outside the bounds."""
-        x = self.origin + self.scale * z
+        x = self.scale * z
+        x += self.origin
         return (np.clip(x, self.lower, self.upper) if self.bounded else x).astype(self.dtype, copy=False)
+
+    def confine(self, x: np.ndarray) -> np.ndarray:
+        """`project` in the user's variables."""
+        if self.linear:
+            return self.to_x(self.project(self.to_z(x)))
+        return np.clip(x, self.lower, self.upper) if self.bounded else x
 
     def project(self, z: np.ndarray) -> np.ndarray:
         """The nearest point (or points, one a row) inside bounds and linear constraints."""
         if self.linear:
             G, h = self.half_spaces()
             rows = np.atleast_2d(z)
-            inside = np.array([project_polyhedron(row, G, h) for row in rows]).reshape(z.shape)
+            inside = np.array([project_polyhedron(row, G, h) for row in rows], dtype=self.dtype).reshape(z.shape)
             return np.clip(inside, self.z_lower, self.z_upper)
         return np.clip(z, self.z_lower, self.z_upper) if self.bounded else z
 

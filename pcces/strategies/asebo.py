@@ -90,4 +90,6 @@ def asebo(
             count,
         )
 
-    return Strategy("asebo", init, lambda n: n + m, directions, lambda fitness: descent_weights(fitness, beta), update)
+    return Strategy(
+        "asebo", init, lambda n: n + m, directions, lambda fitness: descent_weights(fitness, beta), update, lazy=True
+    )

@@ -30,6 +30,8 @@ class Strategy(NamedTuple):
     update: Callable[[Any, Array, Array, Array, Array], Any]
     """Step 5: state, directions (may be None where a strategy needs only d_k), weights, the step that was taken in units
     of sigma (zero after a failure), a surrogate gradient or d_k itself -> state"""
+    lazy: bool = False
+    """whether a population need not be held: directions are linear in z, and update asks for d_k only"""
 
 
 def mirrored(directions: Array) -> Array:

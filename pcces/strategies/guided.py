@@ -56,7 +56,8 @@ def subspace_directions(z: Array, basis: Array, rank: Array, alpha: Array) -> Ar
     m, n = basis.shape
     alpha = xp.where(rank > 0, alpha, 1.0)
     inside = xp.sqrt((1 - alpha) / xp.where(rank > 0, rank, 1.0))
-    return xp.astype(xp.sqrt(alpha / n), z.dtype) * z[:, :n] + xp.astype(inside, z.dtype) * (z[:, n : n + m] @ basis)
+    # The few normals of U d' are scaled, not the many numbers they become.
+    return xp.astype(xp.sqrt(alpha / n), z.dtype) * z[:, :n] + (xp.astype(inside, z.dtype) * z[:, n : n + m]) @ basis
 
 
 def guided(m: int = 20, alpha: float = 0.5, beta: float = 5.0) -> Strategy:
@@ -86,4 +87,6 @@ def guided(m: int = 20, alpha: float = 0.5, beta: float = 5.0) -> Strategy:
         archive = remember(state.archive, surrogate)
         return GuidedState(archive, *orthonormal_rows(archive))
 
-    return Strategy("guided", init, lambda n: n + m, directions, lambda fitness: descent_weights(fitness, beta), update)
+    return Strategy(
+        "guided", init, lambda n: n + m, directions, lambda fitness: descent_weights(fitness, beta), update, lazy=True
+    )
