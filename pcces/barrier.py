@@ -25,7 +25,8 @@ def violation(c: Array, allowance: Array | float = 0.0) -> Array:
     xp = array_namespace(c)
     if c.shape[-1] == 0:
         return xp.zeros(c.shape[:-1], dtype=c.dtype)
-    return xp.clip(xp.max(c - allowance, axis=-1), 0.0, None)
+    worst = xp.max(c - allowance, axis=-1)
+    return xp.maximum(worst, xp.zeros_like(worst))
 
 
 def barrier(f: Array, broken: Array) -> Array:

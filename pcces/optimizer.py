@@ -148,12 +148,12 @@ class Optimizer:
             raise ValueError(f"c has {c.shape[1]} constraints now but had {m} before")
         if m < 0 and c_given:
             self.search.learn_constraints(c.shape[1])
-        equal = list(self.memory.equal)
-        others = [i for i in range(c.shape[1]) if i not in equal]
-        tolerance = self.options.equality_tolerance
-        rows = np.column_stack([f, c[:, others], c[:, equal] - tolerance, -c[:, equal] - tolerance])
-        failed = ~(np.isfinite(f) & np.all(np.isfinite(c), axis=1))
-        rows[failed] = np.inf
+        columns = [f[:, None], c]
+        if len(self.memory.equal):
+            h, tolerance = c[:, self.memory.equal], self.options.equality_tolerance
+            columns = [f[:, None], np.delete(c, self.memory.equal, axis=1), h - tolerance, -h - tolerance]
+        rows = np.concatenate(columns, axis=1)
+        rows[~np.isfinite(rows).all(axis=1)] = np.inf
         return rows
 
     @property

@@ -24,7 +24,7 @@ from pcces.estimation import Estimate, Race, blend_noise, estimate, pool, requir
 from pcces.history import History
 from pcces.memory import End, Memory
 from pcces.options import Options
-from pcces.points import Batch, LazyPoints, combine, population_normals, too_large
+from pcces.points import Batch, LazyPoints, combine, population_normals, stream, too_large
 from pcces.space import Space
 from pcces.strategies import Strategy
 from pcces.strategies.cma import default_population
@@ -92,12 +92,8 @@ class Search:
         """How many evaluations the budget still holds."""
         return self.max_evaluations - self.memory.evaluations
 
-    def _generator(self, purpose: int, counter: int) -> np.random.Generator:
-        """Random numbers as a pure function of (seed, purpose, counter): nothing to save, the same after a resume."""
-        return np.random.Generator(np.random.Philox(key=[self.seed, purpose], counter=[0, 0, 0, counter]))
-
     def _seeds(self, k: int, counter: int) -> np.ndarray:
-        return self._generator(1, counter).integers(2**63, size=k)
+        return stream(self.seed, 1, counter).integers(2**63, size=k)
 
     def repeat(self, z: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """k times the same point, as far as the budget goes, each with a seed of its own."""
@@ -187,7 +183,7 @@ class Search:
         if not m.noisy and math.isfinite(best) and len(same) >= AGREEING_RUNS:
             return False
         m.ends = ends
-        z = self._generator(3, len(m.ends)).random(self.space.n)
+        z = stream(self.seed, 3, len(m.ends)).random(self.space.n)
         finite = np.isfinite(self.space.z_lower) & np.isfinite(self.space.z_upper)
         away = m.ends[0].x + (2 * z - 1) * 4 * self.options.sigma0
         z = self.space.project(np.where(finite, z, away).astype(self.space.dtype))
@@ -259,7 +255,7 @@ class Search:
         """Whether the model proposes d_k, more often the more often that succeeds."""
         m = self.memory
         by_model, by_strategy = m.wins[0] / m.wins[1], m.wins[2] / m.wins[3]
-        return bool(self._generator(4, m.batches).random() < max(0.2, by_model / (by_model + by_strategy)))
+        return bool(stream(self.seed, 4, m.batches).random() < max(0.2, by_model / (by_model + by_strategy)))
 
     def _propose_by_model(self, local: LocalModel, D: np.ndarray, broken: np.ndarray, f: np.ndarray) -> None:
         """Replace d_k by the model's step; while steps are wide, look for it from the best samples, too."""
@@ -278,7 +274,7 @@ class Search:
         self, local: LocalModel, x: np.ndarray, starts: list[np.ndarray], radius: float, backoff: np.ndarray
     ) -> np.ndarray | None:
         """The model's best step from x, in the coordinates of z."""
-        G, h = self.space.half_spaces()
+        G, h = self.space.half_spaces
         to_z = self.memory.strategy.factor * local.length
         answer = minimise(local.model, starts, radius, backoff, G @ to_z, h - G @ x, self.memory.multipliers)
         if answer is None:
@@ -344,8 +340,8 @@ class Search:
                 for z, k in ((m.x_trial, for_trial), (m.state.x, for_incumbent))
             ]
         )
-        seeds = self._seeds(max(for_trial, for_incumbent), m.batches)
         if self.common_random_numbers:
+            seeds = self._seeds(max(for_trial, for_incumbent), m.batches)
             return points, np.concatenate([seeds[:for_trial], seeds[:for_incumbent]]), for_trial
         return points, self._seeds(len(points), m.batches), for_trial
 
@@ -438,7 +434,8 @@ class Search:
         an iteration. Under noise a stall is counted when sigma is lifted, without it every iteration."""
         m = self.memory
         if m.noisy:
-            gain, least = m.incumbent.f - m.trial.f, 2 * float(m.noise[0]) / math.sqrt(self.race.most)
+            gain = float(m.incumbent.f - m.trial.f) if success else 0.0
+            least = 2 * float(m.noise[0]) / math.sqrt(self.race.most)
         else:
             best = float(m.trial.f if success else m.incumbent.f)
             gain, least = m.progress_f - best, 1e-5 * max(abs(best), m.f_scale or 0.0)
@@ -491,7 +488,7 @@ class Search:
 
     def broken(self, e: Estimate) -> float:
         """By how much an estimate violates what is allowed; +inf for a failed evaluation."""
-        return float(violation(self._clearance(e))) if math.isfinite(e.f) else math.inf
+        return max(0.0, *self._clearance(e).tolist(), 0.0) if math.isfinite(e.f) else math.inf
 
     def reserve(self) -> int:
         """The evaluations kept for the certificate."""

@@ -6,6 +6,7 @@ only ever called at `to_x(z)`, which lies within the bounds to the last bit.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -77,6 +78,7 @@ class Space:
                 limits.append(sign * (side[used] - A[used] @ self.origin))
         return np.vstack(rows), np.concatenate(limits)
 
+    @cached_property
     def half_spaces(self) -> tuple[np.ndarray, np.ndarray]:
         """Bounds and linear constraints together, as G z <= h."""
         up, down = np.isfinite(self.z_upper), np.isfinite(self.z_lower)
@@ -103,7 +105,7 @@ class Space:
     def project(self, z: np.ndarray) -> np.ndarray:
         """The nearest point (or points, one a row) inside bounds and linear constraints."""
         if self.linear:
-            G, h = self.half_spaces()
+            G, h = self.half_spaces
             rows = np.atleast_2d(z)
             inside = np.array([project_polyhedron(row, G, h) for row in rows], dtype=self.dtype).reshape(z.shape)
             return np.clip(inside, self.z_lower, self.z_upper)
