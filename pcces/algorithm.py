@@ -12,11 +12,9 @@ They draw no random numbers and evaluate nothing. One iteration reads
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from array_api_compat import array_namespace
-
-Array = Any  # numpy.ndarray, jax.Array, ...: anything that speaks the array API
+from pcces.arrays import Array, array_namespace
 
 
 class Rule(NamedTuple):

@@ -6,11 +6,7 @@ and an evaluation that failed (exception, nan, inf) as f = +inf, c = +inf: infea
 
 from __future__ import annotations
 
-from typing import Any
-
-from array_api_compat import array_namespace
-
-Array = Any
+from pcces.arrays import Array, array_namespace
 
 
 def violation(c: Array, allowance: Array | float = 0.0) -> Array:

@@ -7,12 +7,11 @@ A failed evaluation (exception, nan, inf) makes the whole estimate +inf: a hidde
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from array_api_compat import array_namespace
 
-Array = Any
+from pcces.arrays import Array, array_namespace
 
 
 class Estimate(NamedTuple):

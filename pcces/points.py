@@ -17,7 +17,9 @@ from pcces import algorithm
 from pcces.space import Space
 from pcces.strategies import Strategy
 
-DRAWN_NUMBERS = 50_000  # normals beyond this come from the table: drawing them would cost more than the rest of ask and tell
+DRAWN_NUMBERS = (
+    50_000  # normals beyond this come from the table: drawing them would cost more than the rest of ask and tell
+)
 LAZY_NUMBERS = 10_000_000  # populations with more numbers than this are lazy
 TABLE = 1 << 22  # numbers in the table, or sixteen rows where that is more
 BLOCK_ROWS, BLOCK_NUMBERS = 16, 50_000  # at least so many are multiplied at a time: enough for a fast matrix product

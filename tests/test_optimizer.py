@@ -424,7 +424,6 @@ def small_table(monkeypatch):
     monkeypatch.setattr(points, "BLOCK_ROWS", 4)  # several blocks
     monkeypatch.setattr(points, "BLOCK_NUMBERS", 40)
     monkeypatch.setattr(points, "PIECE_NUMBERS", 30)
-    yield
 
 
 def lazy_case(strategy, bounds, linear=()):

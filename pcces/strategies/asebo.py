@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from array_api_compat import array_namespace
-
-from pcces.strategies.base import Array, Strategy, descent_weights
+from pcces.arrays import Array, array_namespace
+from pcces.strategies.base import Strategy, descent_weights
 from pcces.strategies.guided import subspace_directions
 
 

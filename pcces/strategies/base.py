@@ -10,9 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from array_api_compat import array_namespace
-
-Array = Any
+from pcces.arrays import Array, array_namespace
 
 
 class Strategy(NamedTuple):

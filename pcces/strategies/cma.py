@@ -11,9 +11,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from array_api_compat import array_namespace
 
-from pcces.strategies.base import Array, Strategy
+from pcces.arrays import Array, array_namespace
+from pcces.strategies.base import Strategy
 
 
 class CMAState(NamedTuple):

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from array_api_compat import array_namespace
-
-Array = Any
+from pcces.arrays import Array, array_namespace
 
 
 def raw(f: Array) -> Array:
