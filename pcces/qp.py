@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg.lapack import dtrtrs
+from scipy.linalg.lapack import dposv, dtrtrs
 from scipy.optimize import nnls
 
 
@@ -19,6 +19,18 @@ def solve_lower(L: np.ndarray, b: np.ndarray, transposed: bool = False) -> np.nd
     if info:
         raise np.linalg.LinAlgError(f"singular triangular matrix (dtrtrs: {info})")
     return answer
+
+
+def solve_positive(A: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A lower triangular factor of a positive definite A (above its diagonal anything), and A^-1 b.
+
+    >>> solve_positive(np.array([[4.0, 0.0], [0.0, 1.0]]), np.array([[4.0], [3.0]]))[1].ravel()
+    array([1., 3.])
+    """
+    factor, answer, info = dposv(A, b, lower=1)
+    if info:
+        raise np.linalg.LinAlgError(f"not positive definite (dposv: {info})")
+    return factor, answer
 
 
 class Solution(NamedTuple):

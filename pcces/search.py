@@ -24,7 +24,7 @@ from pcces.estimation import Estimate, Race, blend_noise, estimate, pool, requir
 from pcces.history import History
 from pcces.memory import End, Memory
 from pcces.options import Options
-from pcces.points import Batch, LazyPoints, combine, population_normals, stream, too_large
+from pcces.points import Batch, LazyPoints, Streams, combine, population_normals, too_large
 from pcces.space import Space
 from pcces.strategies import Strategy
 from pcces.strategies.cma import default_population
@@ -54,7 +54,7 @@ class Search:
         common_random_numbers: bool,
         seed: int,
     ):
-        self.space, self.options, self.seed = space, options, seed
+        self.space, self.options, self.streams = space, options, Streams(seed)
         self.max_evaluations, self.confidence = max_evaluations, confidence
         self.equalities, self.common_random_numbers = tuple(equalities), common_random_numbers
         self.strategy, self.uses_models = read_strategy(strategy, preset, space.n)
@@ -93,7 +93,7 @@ class Search:
         return self.max_evaluations - self.memory.evaluations
 
     def _seeds(self, k: int, counter: int) -> np.ndarray:
-        return stream(self.seed, 1, counter).integers(2**63, size=k)
+        return self.streams(1, counter).integers(2**63, size=k)
 
     def repeat(self, z: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """k times the same point, as far as the budget goes, each with a seed of its own."""
@@ -183,7 +183,7 @@ class Search:
         if not m.noisy and math.isfinite(best) and len(same) >= AGREEING_RUNS:
             return False
         m.ends = ends
-        z = stream(self.seed, 3, len(m.ends)).random(self.space.n)
+        z = self.streams(3, len(m.ends)).random(self.space.n)
         finite = np.isfinite(self.space.z_lower) & np.isfinite(self.space.z_upper)
         away = m.ends[0].x + (2 * z - 1) * 4 * self.options.sigma0
         z = self.space.project(np.where(finite, z, away).astype(self.space.dtype))
@@ -203,7 +203,7 @@ class Search:
     def _ask_sample(self) -> tuple[Any, np.ndarray]:
         m, half = self.memory, self.population // 2
         width = self.strategy.normals(self.space.n)
-        z = population_normals(self.seed, int(m.state.k), half, width, self.space.dtype)
+        z = population_normals(self.streams, int(m.state.k), half, width, self.space.dtype)
         seeds = self._seeds(self.population, m.batches)
         if self.common_random_numbers:  # mirrored pairs share their seeds
             seeds = np.concatenate([seeds[:half]] * 2)
@@ -255,7 +255,7 @@ class Search:
         """Whether the model proposes d_k, more often the more often that succeeds."""
         m = self.memory
         by_model, by_strategy = m.wins[0] / m.wins[1], m.wins[2] / m.wins[3]
-        return bool(stream(self.seed, 4, m.batches).random() < max(0.2, by_model / (by_model + by_strategy)))
+        return bool(self.streams(4, m.batches).random() < max(0.2, by_model / (by_model + by_strategy)))
 
     def _propose_by_model(self, local: LocalModel, D: np.ndarray, broken: np.ndarray, f: np.ndarray) -> None:
         """Replace d_k by the model's step; while steps are wide, look for it from the best samples, too."""
@@ -334,12 +334,7 @@ class Search:
         if for_trial + for_incumbent > room:  # keep pairs whole, the trial first
             for_trial = min(for_trial, max(1, room // 2 if for_incumbent else room))
             for_incumbent = min(for_incumbent, room - for_trial)
-        points = np.concatenate(
-            [
-                np.repeat(self.space.to_x(z)[None], k, axis=0)
-                for z, k in ((m.x_trial, for_trial), (m.state.x, for_incumbent))
-            ]
-        )
+        points = np.repeat(self.space.to_x(np.stack([m.x_trial, m.state.x])), [for_trial, for_incumbent], axis=0)
         if self.common_random_numbers:
             seeds = self._seeds(max(for_trial, for_incumbent), m.batches)
             return points, np.concatenate([seeds[:for_trial], seeds[:for_incumbent]]), for_trial
@@ -393,10 +388,10 @@ class Search:
     def _decide(self) -> None:
         m, o, rule = self.memory, self.options, self._rule()
         before, sigma = m.state.x, m.state.sigma
-        broken_incumbent = self.broken(m.incumbent)
+        broken_trial, broken_incumbent = self.broken(m.trial), self.broken(m.incumbent)
         trial, incumbent = comparable(
             np.float64(m.trial.f),
-            np.float64(self.broken(m.trial)),
+            np.float64(broken_trial),
             np.float64(m.incumbent.f),
             np.float64(broken_incumbent),
             rho=o.rho if o.restoration == "merit" else None,
@@ -423,7 +418,7 @@ class Search:
             samples_trial=int(m.trial.n),
             samples_incumbent=int(m.incumbent.n),
             success=bool(success),
-            feasible=bool(self.broken(m.incumbent) <= 0),
+            feasible=(broken_trial if success else broken_incumbent) <= 0,
             kind=m.kind,
         )
         m.trial_samples = m.incumbent_samples = m.directions = None

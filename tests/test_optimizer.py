@@ -11,7 +11,7 @@ from scipy.optimize import LinearConstraint
 
 import pcces
 from pcces import algorithm, points, storage, strategies
-from pcces.points import LazyPoints, combine, population_normals
+from pcces.points import LazyPoints, Streams, combine, population_normals
 from pcces.space import Space
 
 BOX = [(-2.0, 2.0)] * 3
@@ -434,7 +434,7 @@ def lazy_case(strategy, bounds, linear=()):
     own = strategy.init(x0)
     own = strategy.update(own, rng.standard_normal((6, n)), np.full(6, 1 / 6), np.zeros(n), rng.standard_normal(n))
     state = algorithm.init(space.to_z(x0), 0.4, 0.7)
-    z = population_normals(3, 5, half, strategy.normals(n), np.float64)
+    z = population_normals(Streams(3), 5, half, strategy.normals(n), np.float64)
     lazy = LazyPoints(z, strategy, own, state, space)
     directions = strategies.mirrored(strategy.directions(own, z.rows(0, half)))
     inside = space.project(algorithm.sample_points(state.x, state.sigma_es, directions))
@@ -471,21 +471,21 @@ def test_lazy_points_keep_linear_sets():
 
 def test_normals_are_a_function_of_seed_and_iteration():
     a, again, later, other = (
-        population_normals(s, k, 500, 7, np.float64).rows(0, 500) for s, k in ((1, 0), (1, 0), (1, 1), (2, 0))
+        population_normals(Streams(s), k, 500, 7, np.float64).rows(0, 500) for s, k in ((1, 0), (1, 0), (1, 1), (2, 0))
     )
     assert np.array_equal(a, again) and not np.array_equal(a, later) and not np.array_equal(a, other)
     assert abs(np.corrcoef(a.ravel(), later.ravel())[0, 1]) < 0.06 and a.std() == pytest.approx(1.0, abs=0.05)
-    assert population_normals(1, 0, 2, 3, np.float32).rows(0, 2).dtype == np.float32
+    assert population_normals(Streams(1), 0, 2, 3, np.float32).rows(0, 2).dtype == np.float32
 
 
 @pytest.mark.usefixtures("small_table")
 def test_table_rows_are_normal_and_differ():
-    z = population_normals(1, 0, 40, 30, np.float64)
+    z = population_normals(Streams(1), 0, 40, 30, np.float64)
     rows = z.rows(0, 40)
     assert rows.shape == z.shape == (40, 30) and rows.std() == pytest.approx(1.0, abs=0.1)
     assert len(np.unique(rows[:, 0])) > 35
     assert np.array_equal(np.concatenate([z.rows(*block) for block in z.blocks()]), rows)
-    assert np.array_equal(population_normals(1, 0, 40, 30, np.float64).rows(0, 40), rows)
+    assert np.array_equal(population_normals(Streams(1), 0, 40, 30, np.float64).rows(0, 40), rows)
 
 
 @pytest.mark.usefixtures("small_table")

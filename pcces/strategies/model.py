@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pcces.archive import Archive
-from pcces.qp import quadratic_program, solve_lower, whitened_program
+from pcces.qp import quadratic_program, solve_lower, solve_positive, whitened_program
 
 REACH = 1.5  # under noise a model uses all points within this many spreads
 
@@ -52,14 +52,15 @@ def _pairs(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _features(U: np.ndarray, quadratic: bool) -> np.ndarray:
+    """1, u_i and u_i u_j, a row each: products of rows are faster than products of columns."""
     k, n = U.shape
-    phi = np.empty((k, coefficients(n) if quadratic else n + 1))
-    phi[:, 0] = 1.0
-    phi[:, 1 : n + 1] = U
+    phi = np.empty((coefficients(n) if quadratic else n + 1, k))
+    phi[0] = 1.0
+    phi[1 : n + 1] = U.T
     if quadratic:
         i, j, factors = _pairs(n)
-        products = np.multiply(U[:, i], U[:, j], out=phi[:, n + 1 :])
-        products *= factors
+        products = np.multiply(phi[i + 1], phi[j + 1], out=phi[n + 1 :])
+        products *= factors[:, None]
     return phi
 
 
@@ -85,21 +86,20 @@ def fit(
     Z = Y - centre
     spread = np.sqrt(share @ Z**2) + 1e-300
     Z /= spread
-    relative = float(np.min(np.minimum((noise / spread) ** 2, 1.0)))
-    penalty = np.full(phi.shape[1], ridge * relative + 1e-8)
+    relative = min(float(((noise / spread) ** 2).min()), 1.0)
+    penalty = np.full(len(phi), ridge * relative + 1e-8)
     penalty[1 : n + 1] = 1e-3 * relative + 1e-12
     penalty[0] = 1e-10
-    weighted = phi * weights[:, None]
-    normal = phi.T @ weighted
+    weighted = phi * weights
+    normal = phi @ weighted.T
     normal.flat[:: len(normal) + 1] += penalty
-    factor = np.linalg.cholesky(normal)
-    B = solve_lower(factor, solve_lower(factor, weighted.T @ Z), transposed=True)
+    factor, B = solve_positive(normal, weighted @ Z)
 
     hessian = np.zeros((Y.shape[1], n, n))
     if quadratic:
         i, j, _ = _pairs(n)
         hessian[:, i, j] = hessian[:, j, i] = (B[n + 1 :] * spread).T
-    residual = (Z - phi @ B) * spread
+    residual = (Z - phi.T @ B) * spread
     from_noise = noise**2 * (share / counts).sum()
     error = np.sqrt(np.maximum(share @ residual**2 - from_noise, 0))
     if noisy:
@@ -133,8 +133,10 @@ def minimise(
     r = len(model.value) - 1
     backoff = backoff + 1e-12
     backoff = backoff + keep_slack * np.maximum(-(model.value[1:] + backoff), 0)
-    box = np.vstack([np.eye(n), -np.eye(n)])
-    fixed = np.vstack([box, G])
+    every_row = np.vstack([np.zeros((r, n)), np.eye(n), -np.eye(n), G])
+    rows, fixed = every_row[:r], every_row[r:]
+    limits = np.concatenate([np.zeros(r), np.full(2 * n, radius), h])
+    bends = model.hessian[1:].reshape(r, n * n)
     tolerance = 1e-9 + 0.1 * backoff.max(initial=0.0)
     best: tuple[tuple[float, float], np.ndarray, np.ndarray] | None = None
     visited: list[np.ndarray] = []
@@ -144,14 +146,14 @@ def minimise(
         for _ in range(rounds):
             slope = model.gradient[0] + model.hessian[0] @ u
             bend = model.hessian[1:] @ u
-            rows = model.gradient[1:] + bend
-            c = model.value[1:] + (model.gradient[1:] + 0.5 * bend) @ u + backoff
-            room = np.concatenate([radius - u, radius + u, h - G @ u])
-            W = _whitening(model.hessian[0] + np.tensordot(np.minimum(lam, 1e8), model.hessian[1:], 1), slope)
+            np.add(model.gradient[1:], bend, out=rows)
+            c = model.value[1:] + (rows - 0.5 * bend) @ u + backoff
+            room = limits - every_row @ u
+            W = _whitening(model.hessian[0] + (np.minimum(lam, 1e8) @ bends).reshape(n, n), slope)
             answer = None
             for kept in (0.0, 0.5, 0.9):  # the share of a violation that may stay
-                limits = np.concatenate([-np.where(c > 0, (1 - kept) * c, c), room])
-                answer = whitened_program(W, slope, np.vstack([rows, fixed]), limits)
+                room[:r] = -np.where(c > 0, (1 - kept) * c, c)
+                answer = whitened_program(W, slope, every_row, room)
                 if answer is not None:
                     u, lam = u + answer.x, answer.multipliers[:r]
                     break
@@ -162,7 +164,7 @@ def minimise(
                 A = rows[broken]
                 gauss_newton = A.T @ A
                 gauss_newton += 1e-3 * max(np.trace(gauss_newton) / n, 1e-300) * np.eye(n)
-                answer = quadratic_program(gauss_newton, A.T @ c[broken], fixed, room)
+                answer = quadratic_program(gauss_newton, A.T @ c[broken], fixed, room[r:])
                 if answer is None:
                     break
                 u = u + answer.x
@@ -207,7 +209,7 @@ def local_model(
         return None
     p = coefficients(n)
     noisy = bool(np.any(noise > 0))
-    recent = 0 if everything else max(0, archive.size - 60 * p - 800)
+    recent = 0 if everything else max(0, archive.size - (60 if noisy else 10) * p - 800)
     inverse = factor.T / (factor**2).sum(0)[:, None]  # its columns are orthogonal: the axes of the covariance
     U = (archive.points[recent:] - x) @ (inverse.T / spread)
     distance = np.sqrt(np.einsum("ij,ij->i", U, U))
