@@ -49,7 +49,7 @@ def estimate(samples: Array) -> Estimate:
     xp = array_namespace(samples)
     failed = ~xp.all(xp.isfinite(samples))
     usable = xp.where(failed, xp.zeros_like(samples), samples)
-    mean = xp.mean(usable, axis=0)
+    mean = usable[0, :] + xp.mean(usable - usable[:1, :], axis=0)  # exact for equal numbers, so that they show no noise
     squares = xp.sum((usable - mean) ** 2, axis=0)
     mean = xp.where(failed, xp.asarray(xp.inf, dtype=samples.dtype), mean)
     return Estimate(xp.asarray(samples.shape[0], dtype=samples.dtype), mean, squares)

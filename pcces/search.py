@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from scipy.special import gammaincinv, ndtri
 from pcces import algorithm, strategies
 from pcces.archive import Archive
 from pcces.barrier import anneal, comparable, feasible_first, violation
-from pcces.certificate import spend
+from pcces.certificate import expected_width, spend
 from pcces.estimation import Estimate, Race, blend_noise, estimate, pool, required_samples
 from pcces.history import History
 from pcces.memory import End, Memory
@@ -65,6 +66,7 @@ class Search:
         self.memory = Memory.start(space.project(space.to_z(space.x0)), self.strategy, options)
         self.memory.noisy = options.noisy
         self._directions: Any = None
+        self._margin: tuple[Any, np.ndarray] | None = None
 
     def ask(self) -> tuple[Any, ...]:
         """Points, seeds and, on trial, how many of the points repeat the trial point."""
@@ -115,19 +117,21 @@ class Search:
         new = estimate(outputs)
         m.incumbent = new if m.incumbent is None else pool(m.incumbent, new)
         m.incumbent_row = self._remember(m.incumbent_row, m.state.x, outputs)
-        self._learn_noise(m.incumbent)
+        self.learn_noise(m.incumbent)
         if m.noisy and m.incumbent.n < 20 and isinstance(self.options.samples, str) and self.evaluations_left > 40:
             return  # a few more to see how much noise
         self._begin_iteration()
 
-    def _learn_noise(self, e: Estimate, weight: float = 1.0) -> None:
+    def learn_noise(self, e: Estimate, weight: float = 1.0) -> None:
+        """Take in what repeated evaluations of a point show."""
         m = self.memory
         if e.n < 2 or not np.all(np.isfinite(e.mean)):
             return
         if m.noisy is None:
             m.noisy, weight = bool(np.any(e.squares > 0)), 1.0
         if m.noisy:
-            m.noise = blend_noise(m.noise, e, weight)
+            first_seen = (m.noise == 0) & (e.squares > 0)
+            m.noise = np.where(first_seen, np.sqrt(e.variance), blend_noise(m.noise, e, weight))
 
     def _remember(self, row: int, z: np.ndarray, outputs: np.ndarray) -> int:
         """Put the evaluations of one point into the archive."""
@@ -354,7 +358,7 @@ class Search:
             m.incumbent_row = self._remember(m.incumbent_row, m.state.x, again)
             m.incumbent_samples = again if m.incumbent_samples is None else np.vstack([m.incumbent_samples, again])
         if m.noisy is None:
-            self._learn_noise(m.trial)
+            self.learn_noise(m.trial)
         if o.samples == "race" and m.noisy is not False and self._race_is_open():
             return
         self._decide()
@@ -399,7 +403,7 @@ class Search:
         m.state, success = algorithm.decide(m.state, m.x_trial, trial, incumbent, rule)
         if not success and not math.isfinite(m.incumbent.f):  # the start failed: what works is farther away, not nearer
             m.state = m.state._replace(sigma=np.minimum(sigma * rule.growth, rule.sigma_max).astype(sigma.dtype))
-        self._learn_noise(m.trial, 0.1 if m.trial.n >= 8 else 0.0)
+        self.learn_noise(m.trial, 0.1 if m.trial.n >= 8 else 0.0)
         self._count_stalls(broken_incumbent, bool(success))
         if success:
             m.incumbent, m.incumbent_row = m.trial, m.trial_row
@@ -464,16 +468,35 @@ class Search:
 
     def margin(self) -> np.ndarray:
         """How far below zero a constraint must be for the certificate to have a good chance."""
-        return self.margin_for(self.reserve()) if self.memory.noisy else np.zeros(len(self.memory.noise) - 1)
+        m = self.memory
+        if not m.noisy:
+            return np.zeros(len(m.noise) - 1)
+        key = (self.reserve(), m.looks, m.noise.tobytes())
+        if self._margin is None or self._margin[0] != key:
+            self._margin = key, self.margin_for(self.reserve())
+        return self._margin[1]
 
-    def margin_for(self, samples: float, error: np.ndarray | float = 0.0) -> np.ndarray:
+    @cached_property
+    def ranges(self) -> list[tuple[float, float]] | None:
+        """The range of each inequality, if they were given: an equality's both ways, with its tolerance."""
+        given, m, tolerance = self.options.constraint_range, self.memory, self.options.equality_tolerance
+        if given is None:
+            return None
+        if len(given) != m.constraints:
+            raise ValueError(f"constraint_range has {len(given)} pairs for {m.constraints} constraints")
+        return (
+            [tuple(given[i]) for i in range(len(given)) if i not in m.equal]
+            + [(given[i][0] - tolerance, given[i][1] - tolerance) for i in m.equal]
+            + [(-given[i][1] - tolerance, -given[i][0] - tolerance) for i in m.equal]
+        )
+
+    def margin_for(self, samples: int, error: np.ndarray | float = 0.0) -> np.ndarray:
         """How far below zero to aim so that this many samples certify all constraints in four of five cases, when the
         point aimed at is known with a standard error of `error`."""
         m = self.memory
         r, deviation = max(len(m.noise) - 1, 1), m.noise[1:] / math.sqrt(max(samples, 2))
-        bound = -ndtri(spend(self.confidence, m.looks + 2) / r)
-        luck = ndtri(0.8 ** (1 / r))
-        return bound * deviation + luck * np.sqrt(deviation**2 + np.square(error))
+        bound = expected_width(m.noise[1:], samples, spend(self.confidence, m.looks + 2), self.ranges)
+        return bound + ndtri(0.8 ** (1 / r)) * np.sqrt(deviation**2 + np.square(error))
 
     def _clearance(self, e: Estimate) -> np.ndarray:
         """The constraints of an estimate relative to what is allowed: <= 0 passes."""
