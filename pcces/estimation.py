@@ -111,6 +111,7 @@ class Race(NamedTuple):
         clearance: np.ndarray,
         clearance_error: np.ndarray,
         samples: tuple[int, int],
+        certain: bool = False,
     ) -> bool:
         """Whether more evaluations could change the decision on a trial point.
 
@@ -121,10 +122,16 @@ class Race(NamedTuple):
         False
         >>> Race().undecided(-0.05, 0.1, np.array([-1.0]), np.array([0.1]), (16, 16))
         True
+
+        A difference that is `certain` (common random numbers can make it so) needs no more, if the constraints do not.
+
+        >>> Race().undecided(-0.05, 0.0, np.array([-1.0]), np.array([0.1]), (4, 4), certain=True)
+        False
         """
         if min(samples) >= self.most or not math.isfinite(difference):
             return False
         if difference > self.z * error or np.any(clearance > self.z * clearance_error):
             return False  # surely no
-        surely_yes = difference < -self.z * error and bool(np.all(clearance <= 0)) and samples[0] >= self.accept
-        return not surely_yes
+        surely_yes = difference < -self.z * error and bool(np.all(clearance <= 0))
+        enough = samples[0] >= self.accept or (certain and bool(np.all(clearance <= -self.z * clearance_error)))
+        return not (surely_yes and enough)

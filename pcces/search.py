@@ -35,6 +35,7 @@ from pcces.threads import one_blas_thread
 MODEL_DIMENSION = 40  # up to here regression models help Psi_k: a quadratic has 861 coefficients
 SMALL = 1000  # up to here more than one BLAS thread only gets in the way
 STALL = 40  # iterations without progress that end a noise-free run
+CERTAIN = 3  # paired differences that are all the same leave no doubt
 AGREEING_RUNS = 5  # noise-free runs that end at the best value seen and so end the search
 WIDE = 0.03  # steps longer than this may cross from one valley to another
 CMA_DIMENSION = 200  # up to here an n x n covariance is cheap
@@ -239,10 +240,15 @@ class Search:
             finite = f[np.isfinite(f)]
             spread_f = float(np.std(finite)) if finite.size > 1 else 0.0
             m.f_scale = spread_f if spread_f > 0 else 1.0
-        fitness = feasible_first(f, broken)
-        shaped = np.where(np.isfinite(fitness), fitness, 0.0)
-        shaped = strategies.SHAPINGS[o.shaping](shaped)
-        m.weights = self.strategy.weights(np.where(np.isfinite(fitness), shaped, np.inf))
+        by_merit = o.restoration == "merit" and self.broken(m.incumbent) > 0  # as Step 4 will compare
+        fitness = f + o.rho * broken if by_merit else feasible_first(f, broken)
+        usable = np.isfinite(fitness)
+        if usable.any():  # a failed sample must not shift the others
+            fitness[usable] = strategies.SHAPINGS[o.shaping](fitness[usable])
+        if o.shaping == "standardised" and self.common_random_numbers and m.noisy:
+            spread = float(strategies.pair_spread(fitness))  # the noise that pairs share says nothing about the slope
+            fitness = fitness / spread if spread > 0 else fitness
+        m.weights = self.strategy.weights(fitness)
         m.d = combine(m.weights, D)
         m.kind = self.strategy.name
         if local is not None:
@@ -369,25 +375,35 @@ class Search:
             return False
         restoring = self.broken(m.incumbent) > 0
         decrease = 0.5 * self._rule().kappa * float(m.state.sigma) ** 2
+        difference, clearance = float(m.trial.f - m.incumbent.f), np.zeros(0)
+        error, certain = self._difference_error()
+        samples = (int(m.trial.n), int(m.incumbent.n))
         if restoring:
-            difference = self.broken(m.trial) - self.broken(m.incumbent) + decrease
-            error = float(np.max(m.noise[1:], initial=0.0)) * math.sqrt(1 / m.trial.n + 1 / m.incumbent.n)
-            clearance = np.zeros(0)
+            less_broken = self.broken(m.trial) - self.broken(m.incumbent)
+            its_error = float(np.max(m.noise[1:], initial=0.0)) * math.sqrt(1 / m.trial.n + 1 / m.incumbent.n)
+            certain = False
+            if self.options.restoration == "merit":
+                rho = self.options.rho
+                difference, error = difference + rho * less_broken, math.hypot(error, rho * its_error)
+            else:
+                difference, error = less_broken, its_error
         else:
-            difference = float(m.trial.f - m.incumbent.f) + decrease
-            error = self._difference_error()
             clearance = self._clearance(m.trial)
         clearance_error = m.noise[1:] / math.sqrt(m.trial.n) if clearance.size else clearance
-        return self.race.undecided(difference, error, clearance, clearance_error, (int(m.trial.n), int(m.incumbent.n)))
+        return self.race.undecided(difference + decrease, error, clearance, clearance_error, samples, certain)
 
-    def _difference_error(self) -> float:
-        """The standard error of f~_trial - f_k; paired where both saw the same random numbers."""
+    def _difference_error(self) -> tuple[float, bool]:
+        """The standard error of f~_trial - f_k, paired where both saw the same random numbers, and whether it is surely
+        zero."""
         m = self.memory
         if self.common_random_numbers and m.trial_samples is not None and m.incumbent_samples is not None:
             k = min(len(m.trial_samples), len(m.incumbent_samples))
+            pairs = m.trial_samples[:k, 0] - m.incumbent_samples[:k, 0]
+            if k >= CERTAIN and np.ptp(pairs) <= 1e-12 * np.abs(m.trial_samples[:k, 0]).max():
+                return 0.0, True  # all the noise is shared: the difference is known
             if k >= 4:
-                return float(np.std(m.trial_samples[:k, 0] - m.incumbent_samples[:k, 0], ddof=1)) / math.sqrt(k)
-        return float(m.noise[0]) * math.sqrt(1 / m.trial.n + 1 / m.incumbent.n)
+                return float(np.std(pairs, ddof=1)) / math.sqrt(k), False
+        return float(m.noise[0]) * math.sqrt(1 / m.trial.n + 1 / m.incumbent.n), False
 
     def _decide(self) -> None:
         m, o, rule = self.memory, self.options, self._rule()

@@ -413,6 +413,53 @@ def test_common_random_numbers_take_the_noise_out_of_comparisons():
     assert np.any(np.diff(alone) > 0) and error_alone > 0.5
 
 
+def shared_noise(batch, size):
+    return size * np.array([np.random.default_rng(int(seed)).standard_normal() for seed in batch.seeds])
+
+
+def test_noise_that_mirrored_pairs_share_does_not_shorten_the_step():
+    """The weights of gaussian are linear in the shaped fitness: standardised by the whole spread, noise would shrink them."""
+
+    def first_step(size):
+        opt = pcces.Optimizer(np.ones(5), common_random_numbers=True, strategy="gaussian", population=40, rng=0)
+        while opt.memory.phase in ("start", "sample"):
+            batch = opt.ask()
+            opt.tell(batch, batch.points.sum(1) + shared_noise(batch, size))
+        return opt.memory.d
+
+    assert first_step(100.0) == pytest.approx(first_step(0.01), rel=1e-6)
+
+
+@pytest.mark.parametrize("constraint", [None, -1.0, 0.9999])
+def test_the_race_ends_when_paired_differences_are_all_the_same(constraint):
+    opt = pcces.Optimizer([1.0, 1.0], max_evaluations=4000, rng=2, common_random_numbers=True, strategy="cma")
+    rng = np.random.default_rng(0)
+    while not opt.stop() and len(opt.history) < 25:
+        batch = opt.ask()
+        c = None if constraint is None else constraint - 1 + 0.01 * rng.standard_normal(len(batch))
+        opt.tell(batch, (batch.points**2).sum(1) + shared_noise(batch, 10.0), c)
+    most = opt.history["samples_trial"].max()
+    assert opt.history["success"].sum() > 3
+    assert most > 4 if constraint == 0.9999 else most == 4  # a constraint that is still open keeps it open
+
+
+def test_a_failed_sample_does_not_shift_the_others():
+    """The weights of gaussian pairs without a failure are the same, whatever number a failure would be replaced by."""
+
+    def weights(offset):
+        opt = pcces.Optimizer(np.ones(3), strategy="gaussian", population=12, rng=0, noisy=False)
+        while opt.memory.phase in ("start", "sample"):
+            batch = opt.ask()
+            f = batch.points.sum(1) + offset
+            if batch.phase == "sample":
+                f[4] = np.nan
+            opt.tell(batch, f)
+        return opt.memory.weights
+
+    assert weights(1000.0) == pytest.approx(weights(0.0), rel=1e-9)
+    assert np.flatnonzero(weights(0.0) == 0).tolist() == [4, 10]
+
+
 # -- populations too large to be held -------------------------------------------------------------------------------------------
 
 

@@ -25,6 +25,23 @@ def standardised(f: Array) -> Array:
     return xp.where(deviation > 0, centred / xp.where(deviation > 0, deviation, xp.ones_like(deviation)), centred)
 
 
+def pair_spread(f: Array) -> Array:
+    """Half the usual difference within mirrored pairs (f^1 .. f^h, f^-1 .. f^-h), of those where none failed; zero if
+    there are none. Noise that a pair shares does not count.
+
+    >>> import numpy as np
+    >>> pair_spread(np.array([101.0, 12.0, np.inf, 99.0, 10.0, 3.0]))
+    np.float64(1.0)
+    """
+    xp = array_namespace(f)
+    half = f.shape[0] // 2
+    finite = xp.isfinite(f)
+    usable = finite[:half] & finite[half:]
+    f = xp.where(xp.concat([usable, usable]), f, xp.zeros_like(f))
+    count = xp.sum(xp.astype(usable, f.dtype))
+    return xp.sqrt(xp.sum((f[:half] - f[half:]) ** 2) / xp.where(count > 0, count, xp.ones_like(count))) / 2
+
+
 def centred_rank(f: Array) -> Array:
     """Ranks spread evenly over [-1/2, 1/2] (Salimans et al. 2017): insensitive to outliers. Ties share their mean rank.
 
