@@ -48,10 +48,10 @@ def estimate(samples: Array) -> Estimate:
     """
     xp = array_namespace(samples)
     failed = ~xp.all(xp.isfinite(samples))
-    usable = xp.where(failed, xp.zeros_like(samples), samples)
+    usable = xp.where(failed, 0.0, samples)
     mean = usable[0, :] + xp.mean(usable - usable[:1, :], axis=0)  # exact for equal numbers, so that they show no noise
     squares = xp.sum((usable - mean) ** 2, axis=0)
-    mean = xp.where(failed, xp.asarray(xp.inf, dtype=samples.dtype), mean)
+    mean = xp.where(failed, xp.inf, mean)
     return Estimate(xp.asarray(samples.shape[0], dtype=samples.dtype), mean, squares)
 
 
@@ -66,9 +66,8 @@ def pool(a: Estimate, b: Estimate) -> Estimate:
     xp = array_namespace(a.mean)
     n = a.n + b.n
     finite = xp.isfinite(a.mean) & xp.isfinite(b.mean)
-    zero = xp.zeros_like(a.mean)
-    delta = xp.where(finite, b.mean, zero) - xp.where(finite, a.mean, zero)
-    mean = xp.where(finite, a.mean, xp.asarray(xp.inf, dtype=a.mean.dtype)) + delta * (b.n / n)
+    delta = xp.where(finite, b.mean, 0.0) - xp.where(finite, a.mean, 0.0)
+    mean = xp.where(finite, a.mean, xp.inf) + delta * (b.n / n)
     return Estimate(n, mean, a.squares + b.squares + delta**2 * (a.n * b.n / n))
 
 

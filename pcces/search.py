@@ -371,7 +371,8 @@ class Search:
 
     def _race_is_open(self) -> bool:
         m = self.memory
-        if self.evaluations_left - self.reserve() < 2 or not math.isfinite(m.trial.f) or not any(self._wanted()):
+        measured = math.isfinite(m.trial.f) and math.isfinite(m.incumbent.f)
+        if self.evaluations_left - self.reserve() < 2 or not measured or not any(self._wanted()):
             return False
         restoring = self.broken(m.incumbent) > 0
         decrease = 0.5 * self._rule().kappa * float(m.state.sigma) ** 2

@@ -53,4 +53,4 @@ def descent_weights(fitness: Array, beta: float) -> Array:
     finite = xp.isfinite(fitness)
     usable = finite[:half] & finite[half:]
     both = xp.concat([usable, usable])
-    return xp.where(both, -beta / (2 * half) * fitness, xp.zeros_like(fitness))
+    return xp.where(both, -beta / (2 * half) * fitness, 0.0)

@@ -62,7 +62,7 @@ def cma(condition_max: float = 1e14) -> Strategy:
         simplex = xp.asarray(simplex_weights(fitness.shape[0]), dtype=fitness.dtype)
         rank = xp.argsort(xp.argsort(fitness, stable=True), stable=True)
         padded = xp.concat([simplex, xp.zeros((fitness.shape[0] - simplex.shape[0],), dtype=fitness.dtype)])
-        return xp.where(xp.isfinite(fitness), padded[rank], xp.zeros_like(fitness))
+        return xp.where(xp.isfinite(fitness), padded[rank], 0.0)
 
     def update(state: CMAState, directions: Array, weights: Array, step: Array, surrogate: Array) -> CMAState:
         xp = array_namespace(directions)
@@ -73,7 +73,7 @@ def cma(condition_max: float = 1e14) -> Strategy:
         c_mu = min(1 - c_1, 2 * (mu_eff - 2 + 1 / mu_eff) / ((n + 2) ** 2 + mu_eff))  # eq. 58
         # A mean of mu_eff directions is sqrt(mu_eff) times shorter than one of them; a longer step would distort C.
         length = xp.sqrt(xp.sum((step @ state.factor / xp.sum(state.factor**2, axis=0)) ** 2))  # of A^-1 step
-        longest = math.sqrt(n) / xp.where(length > 0, length, xp.ones_like(length))
+        longest = math.sqrt(n) / xp.where(length > 0, length, 1.0)
         scaled = step * xp.where(longest < math.sqrt(mu_eff), longest, math.sqrt(mu_eff))
         path = xp.where(length > 0, (1 - c_c) * state.path + math.sqrt(c_c * (2 - c_c)) * scaled, state.path)  # eq. 24
         rank_mu = (directions.T * weights) @ directions + (1 - xp.sum(weights)) * state.covariance

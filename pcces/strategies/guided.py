@@ -35,7 +35,7 @@ def orthonormal_rows(archive: Array, tolerance: float = 1e-4) -> tuple[Array, Ar
     xp = array_namespace(archive)
     energy, vectors = xp.linalg.eigh(archive @ archive.T)
     keep = energy > tolerance**2 * xp.max(energy)
-    scale = xp.where(keep, 1 / xp.sqrt(xp.where(keep, energy, xp.ones_like(energy))), xp.zeros_like(energy))
+    scale = xp.where(keep, 1 / xp.sqrt(xp.where(keep, energy, 1.0)), 0.0)
     return (vectors * scale).T @ archive, xp.sum(xp.astype(keep, archive.dtype))
 
 
@@ -44,7 +44,7 @@ def remember(archive: Array, gradient: Array) -> Array:
     xp = array_namespace(archive)
     length = xp.linalg.vector_norm(gradient)
     usable = xp.isfinite(length) & (length > 0)
-    unit = xp.where(usable, gradient / xp.where(usable, length, xp.ones_like(length)), xp.zeros_like(gradient))
+    unit = xp.where(usable, gradient / xp.where(usable, length, 1.0), 0.0)
     shifted = xp.concat([xp.astype(unit, archive.dtype)[None, :], archive[:-1]])
     return xp.where(usable, shifted, archive)
 

@@ -22,7 +22,7 @@ def standardised(f: Array) -> Array:
     xp = array_namespace(f)
     centred = f - xp.mean(f)
     deviation = xp.sqrt(xp.mean(centred**2))
-    return xp.where(deviation > 0, centred / xp.where(deviation > 0, deviation, xp.ones_like(deviation)), centred)
+    return xp.where(deviation > 0, centred / xp.where(deviation > 0, deviation, 1.0), centred)
 
 
 def pair_spread(f: Array) -> Array:
@@ -37,9 +37,9 @@ def pair_spread(f: Array) -> Array:
     half = f.shape[0] // 2
     finite = xp.isfinite(f)
     usable = finite[:half] & finite[half:]
-    f = xp.where(xp.concat([usable, usable]), f, xp.zeros_like(f))
+    f = xp.where(xp.concat([usable, usable]), f, 0.0)
     count = xp.sum(xp.astype(usable, f.dtype))
-    return xp.sqrt(xp.sum((f[:half] - f[half:]) ** 2) / xp.where(count > 0, count, xp.ones_like(count))) / 2
+    return xp.sqrt(xp.sum((f[:half] - f[half:]) ** 2) / xp.where(count > 0, count, 1.0)) / 2
 
 
 def centred_rank(f: Array) -> Array:
