@@ -230,7 +230,7 @@ def test_numpy_and_jax_take_the_same_decisions():
         learner = iteration.start(xp.asarray(x0), identity(xp.zeros(2, dtype=xp.float32)), 1, chosen)
         generator = np.random.default_rng(1)
         successes = []
-        for k in range(60):
+        for _ in range(60):
             z = xp.asarray(generator.normal(size=(4, policy.size + chosen.m)).astype(np.float32))
             directions, points = iteration.population(learner, z, chosen)
 
@@ -321,7 +321,7 @@ def test_what_cannot_be_trained_is_refused_before_any_work(tmp_path):
     train("CartPole-v0", out=tmp_path / "run", **TINY)
     with pytest.raises(FileExistsError, match="exists already"):
         train("CartPole-v0", out=tmp_path / "run", **TINY)
-    with pytest.raises(ValueError, match="CartPole-v0.*CartSafe-v0"):
+    with pytest.raises(ValueError, match=r"CartPole-v0.*CartSafe-v0"):
         train("CartSafe-v0", out=tmp_path / "run", resume=True, **TINY)
     with pytest.raises(ValueError, match=r"settings\.kappa"):
         train("CartPole-v0", out=tmp_path / "run", resume=True, kappa=1.0, **TINY)
