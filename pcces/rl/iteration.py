@@ -90,9 +90,6 @@ def direction(
     elif settings.restoration == "violation":
         infeasible = broken(incumbent, learner.es.sigma, settings) > 0
         f = xp.where(infeasible, over + 1e-3 * f, feasible_first(f, over))
-    if settings.common_random_numbers and settings.paired:
-        half = f.shape[0] // 2
-        f = 0.5 * (f - xp.concat([f[half:], f[:half]]))
     weights = make_strategy(settings).weights(strategies.SHAPINGS[settings.shaping](f))
     return weights, weights @ directions
 
