@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-fast lint format bench-blackbox bench-overhead bench-safety clean help
+.PHONY: demo test test-fast lint format bench-blackbox bench-overhead bench-safety bench-training clean help
 help:            ## what can be made here
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 22
 
@@ -47,6 +47,9 @@ bench-blackbox: .venv/.demo .venv-peers/.done  ## pcces against other constraine
 	$(BIN)/python benchmarks/blackbox/run.py --solvers pcces
 	.venv-peers/bin/python benchmarks/blackbox/run.py --solvers de cobyqa-margin pycma cobyqa nomad
 	@$(BIN)/python benchmarks/blackbox/table.py
+
+bench-training: .venv/.dev  ## train what docs/training.md reports, ten seeds each (an hour; goes on where it stopped)
+	@$(BIN)/python benchmarks/training.py
 
 bench-overhead: .venv-peers/.done  ## what the library itself costs, beside evosax; a markdown table, a few minutes
 	@PYTHONPATH=. OMP_NUM_THREADS=1 .venv-peers/bin/python benchmarks/overhead.py

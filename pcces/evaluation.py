@@ -9,13 +9,16 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import Executor
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pcces.points import Batch
+
+if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
 
 Function = Callable[..., Any]
 
@@ -148,6 +151,8 @@ def _in_worker(task: tuple[np.ndarray, int]) -> Any:
 
 
 def _process_pool(problem: Problem, workers: int | None) -> ProcessPoolExecutor:
+    from concurrent.futures import ProcessPoolExecutor  # with multiprocessing behind it: only for those who want it
+
     try:
         pickled = pickle.dumps(problem)
     except Exception as error:

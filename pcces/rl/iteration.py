@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from array_api_compat import array_namespace
-
 from pcces import algorithm, strategies
+from pcces.arrays import array_namespace
 from pcces.barrier import barrier, comparable, feasible_first, violation
 from pcces.estimation import Estimate
 from pcces.rl.normalizer import Normalizer, carry_over, update

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from array_api_compat import array_namespace
-
+from pcces.arrays import array_namespace
 from pcces.envs.task import Continuous, Discrete
 
 Array = Any

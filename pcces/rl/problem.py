@@ -10,8 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from array_api_compat import array_namespace
-
+from pcces.arrays import array_namespace
 from pcces.envs.task import Task
 
 Array = Any

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from array_api_compat import array_namespace
-
+from pcces.arrays import array_namespace
 from pcces.rl.policy import Policy, affine
 
 Array = Any
