@@ -188,7 +188,7 @@ def _check_folder(path: Path | None, config: dict[str, Any], resume: bool) -> No
             was, now = before.get(name), value
             if isinstance(was, dict) and isinstance(now, dict):
                 key = next(key for key in was | now if was.get(key) != now.get(key))
-                name, was, now = key, was.get(key), now.get(key)
+                name, was, now = f"{name}.{key}", was.get(key), now.get(key)
             raise ValueError(
                 f"the run in {path} has {name} = {was!r}, but {now!r} is asked for: it cannot go on as that"
             )
