@@ -302,7 +302,9 @@ def test_folders_that_do_not_fit_are_refused(one, two, tmp_path):
     is_refused(here("train", *SMALL, "--out", one[1]), "exists already")
     resume = ["--out", one[1], "--resume"]
     is_refused(here("train", "CartPole-v1", *resume), "is of CartSafe-v0, not of CartPole-v1")
-    is_refused(here("train", "CartSafe-v0", "--population", 10, *resume), "has settings.population = 8, but 10 is asked for")
+    is_refused(
+        here("train", "CartSafe-v0", "--population", 10, *resume), "has settings.population = 8, but 10 is asked for"
+    )
     is_refused(here("evaluate", tmp_path / "nothing"), "there is no folder")
     is_refused(here("evaluate", tmp_path), "is not a run folder: it has no config.json")
     is_refused(here("certify", one[1], "--confidence", 2), "confidence must lie between 0 and 1")

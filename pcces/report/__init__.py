@@ -121,6 +121,7 @@ def _film(runs: Sequence[Run], where: str) -> list[Section]:
     costs = "".join(f", {name} {cost:.4g}" for name, cost in zip(run.problem.cost_names, made.costs))
     whose = f" of seed {run.config['seed']}, the best" if len(runs) > 1 else ""
     caption = f"One episode{whose}: return {made.total:.4g}{costs}."
+    caption += " Limits hold for the mean over episodes; a single one may exceed them." if costs else ""
     return [
         Picture(f"The policy at work{where}", made.gif, f"animation of the policy on {run.config['task']}", caption)
     ]

@@ -263,8 +263,7 @@ def plain(value: Any) -> str:
 def _cell(value: Cell) -> str:
     if isinstance(value, bool):
         return f'<td class="{"good" if value else "bad"}">{plain(value)}</td>'
-    kind = "" if isinstance(value, str) else ' class="number"'
-    return f"<td{kind}>{escape(plain(value))}</td>"
+    return f"<td>{escape(f'{value:.4g}' if isinstance(value, float) else plain(value))}</td>"
 
 
 def _section(title: str, content: str, note: str = "") -> str:
