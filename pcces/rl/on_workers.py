@@ -17,6 +17,7 @@ from pcces.engines.pool import Lost, Pool
 from pcces.envs.simulator import Simulator
 from pcces.estimation import Estimate, estimate
 from pcces.rl import iteration, surrogate
+from pcces.rl.batched import BatchedWorker
 from pcces.rl.episodes import Chunk, Episode, EpisodeWorker, Played, Shared, member_normals
 from pcces.rl.iteration import Learner, Seen
 from pcces.rl.normalizer import Normalizer, identity, update
@@ -26,6 +27,8 @@ from pcces.rl.problem import Problem
 from pcces.rl.settings import Settings
 
 log = logging.getLogger("pcces")
+LOOKS = 16  # random policies, at least, whose episodes the first normalisation is taken from
+BATCH = 8  # episodes a worker runs side by side where its simulator can
 CHUNKS = 24  # an iteration's members are cut into about so many pieces
 
 
@@ -46,7 +49,9 @@ class WorkerEngine:
     ):
         self.task, self.policy, self.problem, self.settings = task, policy, problem, settings
         self.seeds = tuple(seeds)
-        self.worker = EpisodeWorker(task, policy, settings, step_timeout)
+        self.worker = (BatchedWorker if hasattr(task, "make_batch") else EpisodeWorker)(
+            task, policy, settings, step_timeout
+        )
         self.pool = pool(_Recipe(self.worker))
         self.failures = 0
 
@@ -72,7 +77,7 @@ class WorkerEngine:
         tries = s.initial_tries
         points = [
             self.policy.init(rng.standard_normal(self.policy.size, dtype=np.float32), s.log_std, s.last_layer)
-            for _ in range(tries)
+            for _ in range(max(tries, LOOKS if s.normalise else 1))
         ]
         seeds = [int(v) for v in rng.integers(2**31, size=2)]
         if s.normalise:
@@ -80,7 +85,7 @@ class WorkerEngine:
             normalizer = update(normalizer, *seen, frozen=np.bool_(False))
         best = 0
         if tries > 1:
-            y = [self._outputs(self._play_point(x, normalizer, seeds), x).mean(0) for x in points]
+            y = [self._outputs(self._play_point(x, normalizer, seeds), x).mean(0) for x in points[:tries]]
             best = int(np.argmin([v[0] + s.rho * np.clip(v[1:], 0, None).sum() for v in y]))
         return self._begin(points[best], normalizer)
 
@@ -193,6 +198,8 @@ class WorkerEngine:
         """Play groups of episodes, all at once; each group's results in order."""
         total = sum(len(episodes) for episodes, _ in groups)
         size = max(1, -(-total // CHUNKS))
+        if isinstance(self.worker, BatchedWorker):  # always the same few sizes, for which a worker has environments
+            size = BATCH
         chunks, owner = [], []
         for number, (episodes, learn) in enumerate(groups):
             for i in range(0, len(episodes), size):
@@ -246,7 +253,7 @@ class _Recipe:
 
     def __call__(self) -> EpisodeWorker:
         w = self.worker
-        return EpisodeWorker(w.simulator, w.policy, w.settings, w.step_timeout)
+        return type(w)(w.simulator, w.policy, w.settings, w.step_timeout)
 
 
 def _stacked(lines: list[dict[str, Any]]) -> dict[str, Any]:
