@@ -24,8 +24,7 @@ class BatchedWorker(EpisodeWorker):
             if len(task.episodes) > 1:
                 return self.join([self.run(part) for part in self.parts(task)])
             self._watchdog.rest()
-            failed = self._failed(task, f"{type(error).__name__}: {error}")
-            return failed
+            return self._failed(task, f"{type(error).__name__}: {error}")
 
     def _batch(self, count: int) -> Any:
         """An environment for each of `count` episodes; made once for each size."""

@@ -31,6 +31,7 @@ class SafetySimulator(Simulator):
         """One environment, through Gymnasium."""
         from .env import SafetyEnv
 
+        assert self.scene is not None
         return Environment(SafetyEnv(self.scene, **options), len(self.cost_names), self.cost)
 
 
