@@ -19,7 +19,8 @@ from pcces.rl.keys import key
 from pcces.rl.normalizer import identity, normalise
 from pcces.rl.policy import Policy, forward
 from pcces.rl.problem import problem_for
-from pcces.rl.rollout import Outcome, rollout
+from pcces.rl.outcome import Outcome
+from pcces.rl.rollout import rollout
 from pcces.rl.settings import make_settings
 from pcces.rl.train import train, train_seeds
 
