@@ -8,19 +8,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from small import SETTINGS
 
 from pcces import report
 from pcces.envs import make
 from pcces.report import Chart, Charts, Details, Limit, Page, Picture, Series, Table, Verdict
-from pcces.rl.train import train
+from pcces.rl.train import load
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    return train("CartSafe-v0", threshold=250, out=tmp_path_factory.mktemp("run") / "run", **SETTINGS)
+@pytest.fixture
+def run(one):
+    return load(one.folder)
 
 
 def like(run, seed, shift=0.0, **changes):

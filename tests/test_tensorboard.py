@@ -1,11 +1,11 @@
 """Event files, read back by a decoder of their own."""
 
 import struct
+from dataclasses import replace
 
 import pytest
-from small import SETTINGS
 
-from pcces.rl.train import train
+from pcces.rl.train import load
 from pcces.tensorboard import NAME, TensorBoard, crc32c, masked
 
 
@@ -59,10 +59,13 @@ def test_the_checksum_is_the_one_of_rfc_3720():
     assert crc32c(bytes(range(32))) == 0x46DD794E
 
 
-def test_every_iteration_is_in_the_event_file_and_nothing_twice(tmp_path):
+def test_every_iteration_is_in_the_event_file_and_nothing_twice(one, tmp_path):
+    run = replace(load(one.folder), path=tmp_path)
+    half = replace(run, metrics={name: column[:90] for name, column in run.metrics.items()})
     board = TensorBoard()
-    run = train("CartSafe-v0", threshold=250, out=tmp_path / "run", callback=board, **SETTINGS)
-    events = list(decoded(tmp_path / "run" / NAME))
+    for so_far in (half, run, run):
+        board([so_far])
+    events = list(decoded(tmp_path / NAME))
     assert [step for _, step, _ in events] == list(range(200))
     times = [seconds for seconds, _, _ in events]
     assert times == sorted(times)
@@ -74,4 +77,10 @@ def test_every_iteration_is_in_the_event_file_and_nothing_twice(tmp_path):
         assert [scalars[tag] for _, _, scalars in events] == pytest.approx(run.metrics[column])
 
     TensorBoard()([run])  # as a resumed run does: from the first iteration
-    assert len(list(decoded(tmp_path / "run" / NAME))) == 200
+    assert len(list(decoded(tmp_path / NAME))) == 200
+
+
+def test_the_command_line_writes_event_files_when_asked(one, two):
+    assert not list(one.folder.glob("*tfevents*"))
+    for seed in ("seed-0", "seed-1"):
+        assert len(list(decoded(two.folder / seed / NAME))) == 200
