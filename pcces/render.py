@@ -37,8 +37,7 @@ def film(run: Run, seed: int = 0, greedy: bool = False) -> Film:
     """Play one episode of the run's policy and draw it, at the task's natural speed.
 
     >>> from pcces.rl.train import train
-    >>> tiny = dict(iterations=2, population=8, initial_tries=4, certify_episodes=50, warm_up=1)
-    >>> run = train("CartPole-v0", **tiny)
+    >>> run = train("CartPole-v0", iterations=3, population=8, certify_episodes=50, initial_tries=4, warm_up=1)
     >>> made = film(run, seed=3)
     >>> made.steps == made.total and made.gif[:6]
     b'GIF89a'

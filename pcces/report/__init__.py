@@ -52,7 +52,7 @@ def write(runs: Sequence[Run], path: str | Path, film: bool = True) -> Path:
 
     >>> import tempfile
     >>> from pcces.rl.train import train
-    >>> run = train("CartPole-v0", iterations=2, population=8, certify_episodes=50, initial_tries=4, warm_up=1)
+    >>> run = train("CartPole-v0", iterations=3, population=8, certify_episodes=50, initial_tries=4, warm_up=1)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write([run], folder + "/report.html", film=False).name
     'report.html'
