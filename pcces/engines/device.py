@@ -83,10 +83,11 @@ def compiled(*static: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]
 
 def gathered(values: Any) -> Any:
     """Every device's episodes (last axis), in order, of float arrays."""
-    if jax.lax.axis_size(EPISODES) == 1:
+    count = jax.lax.axis_size(EPISODES)
+    if count == 1:
         return values
     leaves, tree = jax.tree.flatten(values)  # gathered in one array: devices wait for each other every time
-    shapes = [(*leaf.shape[:-1], -1) for leaf in leaves]
+    shapes = [(*leaf.shape[:-1], count * leaf.shape[-1]) for leaf in leaves]
     flat = [leaf.reshape(math.prod(shape[:-1]), leaf.shape[-1]) for leaf, shape in zip(leaves, shapes)]
     rows = jax.lax.all_gather(jnp.concatenate(flat), EPISODES, axis=1, tiled=True)
     parts = jnp.split(rows, np.cumsum([len(part) for part in flat])[:-1])
@@ -141,7 +142,8 @@ class Packing:
         """(seeds, row) for each type."""
         leaves = jax.tree.leaves(metrics)
         return [
-            jnp.concatenate([leaves[i].reshape(len(leaves[i]), -1) for i in group], axis=1) for group in self.groups
+            jnp.concatenate([leaves[i].reshape(len(leaves[i]), math.prod(self.shapes[i])) for i in group], axis=1)
+            for group in self.groups
         ]
 
     def unpack(self, packed: list[np.ndarray]) -> Any:
