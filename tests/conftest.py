@@ -9,6 +9,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 # Compiled programs are shared between tests, the processes they start, and the next time they are run.
 os.environ.setdefault("PCCES_CACHE", str(Path(__file__).parent.parent / ".pytest_cache" / "compiled"))
+os.environ.setdefault("JAX_NUM_CPU_DEVICES", "2")  # so that tests can share work between devices
 
 import pytest  # noqa: E402
 from hypothesis import settings  # noqa: E402
