@@ -17,9 +17,9 @@ from pcces.rl import certify, iteration
 from pcces.rl.candidates import Candidates
 from pcces.rl.keys import key
 from pcces.rl.normalizer import identity, normalise
+from pcces.rl.outcome import Outcome
 from pcces.rl.policy import Policy, forward
 from pcces.rl.problem import problem_for
-from pcces.rl.outcome import Outcome
 from pcces.rl.rollout import rollout
 from pcces.rl.settings import make_settings
 from pcces.rl.train import train, train_seeds

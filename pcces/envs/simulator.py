@@ -139,7 +139,9 @@ def make_gymnasium(name: Any, **options: Any) -> Any:
         except gymnasium.error.UnregisteredEnv as error:
             known = list(dict.fromkeys([*pcces.envs.tasks(), *gymnasium.registry]))
             near = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
-            hint = f"did you mean {', '.join(near)}?" if near else "`pcces envs` lists ours, gymnasium.registry all others"
+            hint = (
+                f"did you mean {', '.join(near)}?" if near else "`pcces envs` lists ours, gymnasium.registry all others"
+            )
             raise ValueError(f"unknown task {name!r}; {hint}") from error
     counters = (gymnasium.wrappers.TimeLimit, gymnasium.wrappers.OrderEnforcing)
     while isinstance(env, counters):
