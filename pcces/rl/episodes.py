@@ -158,7 +158,7 @@ class EpisodeWorker:
     def _lesson(self, shared: Shared, x: np.ndarray, steps: Steps) -> Lesson:
         """What one trajectory teaches."""
         f, raw = shared.critic.shape[0], steps.observations
-        seen = np.concatenate([np.float32([raw.shape[1]]), raw.sum(1), (raw**2).sum(1)])
+        seen = np.concatenate([np.array([raw.shape[1]], np.float32), raw.sum(1), (raw**2).sum(1)])
         if self.settings.surrogate != "policy-gradient":
             zero = np.zeros(f, np.float32)
             return Lesson(np.zeros_like(x), np.zeros((f, f), np.float32), zero, seen)
@@ -190,22 +190,18 @@ class Player:
         self.costs, self.discount = len(simulator.cost_names), discount
         self._inputs = [np.ones(a + 1, np.float32) for a, _ in policy.shapes]
         self._scratch = np.zeros(policy.outputs, np.float32)
-        self._room = 0
-        self._make_room(min(BLOCK, self.max_steps))
+        widths = (policy.observation_size, policy.outputs, policy.outputs)
+        self._buffers = [np.zeros((0, width), np.float32) for width in widths]  # observations, heads, actions
+        self._powers: np.ndarray = np.ones(0)
 
-    def _make_room(self, steps: int) -> None:
-        """Space for so many steps, with what is there already."""
-        if steps <= self._room:
-            return
-        steps = min(self.max_steps, max(steps, 2 * self._room))
-        rows = {"_seen": self.policy.observation_size, "_heads": self.policy.outputs, "_acts": self.policy.outputs}
-        for name, width in rows.items():
-            fresh = np.zeros((steps, width), np.float32)
-            if self._room:
-                fresh[: self._room] = getattr(self, name)
-            setattr(self, name, fresh)
-        self._powers = self.discount ** np.arange(steps)
-        self._room = steps
+    def _room(self, steps: int) -> list[np.ndarray]:
+        """The buffers, with space for so many steps."""
+        have = len(self._powers)
+        if steps > have:
+            more = min(self.max_steps, max(steps, 2 * have)) - have
+            self._buffers = [np.concatenate([b, np.zeros((more, b.shape[1]), b.dtype)]) for b in self._buffers]
+            self._powers = self.discount ** np.arange(have + more)
+        return self._buffers
 
     def play(
         self, env: Environment, x: np.ndarray, normalizer: Normalizer, seed: int, greedy: bool
@@ -236,8 +232,7 @@ class Player:
         t, over = 0, False
         while not over and t < self.max_steps:
             end = min(t + BLOCK, self.max_steps)
-            self._make_room(end)
-            seen, heads, acts = self._seen, self._heads, self._acts
+            seen, heads, acts = self._room(end)
             if discrete:  # the largest of logits plus Gumbel noise is a draw from the categorical distribution
                 if not greedy:
                     acts[t:end] = -np.log(noise.standard_exponential((end - t, policy.outputs), dtype=np.float32))
