@@ -54,7 +54,10 @@ class Numbered(Line):
 
 
 class Dict(Line):
-    observation_space = spaces.Dict({"position": spaces.Box(-10, 10, (1,))})
+    observation_space = spaces.Dict({"position": spaces.Box(-10, 10, (1,)), "time": spaces.Box(0, 20, (1,))})
+
+    def _observation(self) -> Any:
+        return {"position": super()._observation(), "time": np.array([self.time], np.float32)}
 
 
 class Picture(Line):
