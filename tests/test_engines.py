@@ -138,7 +138,7 @@ class Unmakeable:
         raise FileNotFoundError("no simulator here")
 
 
-class Odd(Exception):
+class OddError(Exception):
     """One of those exceptions that cannot be unpickled."""
 
     def __init__(self, a, b):
@@ -147,7 +147,7 @@ class Odd(Exception):
 
 class RaisesOdd(Squares):
     def run(self, task):
-        raise Odd(1, 2)
+        raise OddError(1, 2)
 
 
 def test_a_handler_that_cannot_be_made_says_why():
@@ -156,7 +156,7 @@ def test_a_handler_that_cannot_be_made_says_why():
 
 
 def test_exceptions_that_do_not_travel_are_told_in_words():
-    with LocalPool(RaisesOdd, workers=1) as pool, pytest.raises(RuntimeError, match="Odd: 1 and 2"):
+    with LocalPool(RaisesOdd, workers=1) as pool, pytest.raises(RuntimeError, match="OddError: 1 and 2"):
         pool.map([[1]])
 
 

@@ -196,7 +196,7 @@ def test_arrays_that_an_environment_keeps_or_uses_again_do_no_harm():
     _, steps = play(sim, env=env)
     kept = np.array([float(a[0]) for a in env.env.kept])
     assert kept == pytest.approx(np.clip(steps.actions[0], -1, 1)) and len(set(kept)) > 4
-    assert len(set(steps.observations[0])) == 20
+    assert len(set(steps.observations[0])) > 10
 
 
 @pytest.mark.parametrize("kind", ["raise", "nan reward", "nan observation"])
