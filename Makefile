@@ -2,14 +2,14 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-fast lint format bench-blackbox bench-overhead bench-safety bench-training clean help
+.PHONY: demo demo-blackbox test test-fast lint format bench-blackbox bench-overhead bench-safety bench-training clean help
 help:            ## what can be made here
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 22
 
 # One environment, grown in two steps: what the demo needs, then what the tests need. Each stamp is newer than pyproject.toml when nothing has to be done.
 .venv/.demo: pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@echo "installing pcces into .venv (once)"; $(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@echo "installing pcces into .venv (once)"; $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[rl]'
 	@touch $@
 
 .venv/.dev: pyproject.toml .venv/.demo
@@ -18,7 +18,11 @@ help:            ## what can be made here
 		|| echo "there is no wheel of pybullet for this Python: its tests are skipped"
 	@touch $@
 
-demo: .venv/.demo  ## the main job, start to end: minimise an inventory's cost under a service level, with the certificate and a picture
+demo: .venv/.demo  ## the main job, start to end: train a policy under a cost limit, certify it, leave a report with curves and animation
+	@rm -rf runs/demo
+	@$(BIN)/pcces train CartSafe-v0 --out runs/demo
+
+demo-blackbox: .venv/.demo  ## a black box: an inventory's cost under a service level, with the certificate and a picture
 	@$(BIN)/python examples/inventory.py
 
 test: .venv/.dev   ## every test
