@@ -10,6 +10,7 @@ import contextlib
 import logging
 import os
 import pickle
+import sys
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -78,10 +79,11 @@ def _loopback(ray: Any) -> Iterator[None]:
 class _Actor:
     """What runs on the cluster."""
 
-    def __init__(self, recipe: bytes):
+    def __init__(self, recipe: bytes, path: list[str]):
         import ray.cloudpickle
         from threadpoolctl import threadpool_limits
 
+        sys.path += [folder for folder in path if folder not in sys.path]  # the user's modules, where they are there
         self.handler = ray.cloudpickle.loads(recipe)()
         threadpool_limits(1)
 
@@ -156,7 +158,7 @@ class RayPool:
             if member in self._crew:
                 self._dismiss(member)
         while len(self._crew) < count:
-            self._crew.append(_Member(self._remote.remote(self._recipe)))
+            self._crew.append(_Member(self._remote.remote(self._recipe, sys.path)))
 
     def _wait_for_crew(self) -> None:
         """All that are wanted must come up at first; of all that there may be, one."""
