@@ -18,7 +18,7 @@ from test_engines import alive, wait_until
 from test_worker_training import engine_for, leaves, same, trained
 
 import pcces
-from pcces.engines.cluster import RayPool, connect  # noqa: E402
+from pcces.engines.cluster import RayPool, connect
 from pcces.engines.examples import Squares
 from pcces.engines.pool import Lost
 from pcces.envs.simulator import simulator

@@ -45,9 +45,12 @@ class Lost:
 class Pool(Protocol):
     """Runs tasks on workers."""
 
-    workers: int
     replaced: int  # workers that died and were replaced so far
     traffic: int  # bytes sent and received so far
+
+    @property
+    def workers(self) -> int:
+        """How many there are."""
 
     def share(self, value: Any) -> None:
         """Give all workers, those that join later too, a value."""
