@@ -13,7 +13,9 @@ help:            ## what can be made here
 	@touch $@
 
 .venv/.dev: pyproject.toml .venv/.demo
-	@echo "installing what the tests need into .venv (once)"; $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[rl,safety,dev]'
+	@echo "installing what the tests need into .venv (once)"; $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[rl,safety,cluster,dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary pybullet -e '.[bullet]' \
+		|| echo "there is no wheel of pybullet for this Python: its tests are skipped"
 	@touch $@
 
 demo: .venv/.demo  ## the main job, start to end: train a policy under a cost limit, certify it, leave a report with curves and animation

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from pcces.certificate import Certificate
+from pcces.evaluation import Evaluator
 from pcces.minimize import minimize
 from pcces.optimizer import Optimizer
 from pcces.options import Options
@@ -14,7 +15,7 @@ if _TYPE_CHECKING:
     from pcces import envs as envs
     from pcces.rl.train import load, train, train_seeds
 
-__all__ = ["Certificate", "Optimizer", "Options", "envs", "load", "minimize", "train", "train_seeds"]
+__all__ = ["Certificate", "Evaluator", "Optimizer", "Options", "envs", "load", "minimize", "train", "train_seeds"]
 
 # Whoever has imported Gymnasium may ask it for pcces/CartSafe-v0. For everyone else that would cost 0.2 s.
 if "gymnasium" in _sys.modules:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pcces.rl.episodes import Chunk, Episode, EpisodeWorker, Played, added
+from pcces.rl.episodes import MAKE_SECONDS, Chunk, EpisodeWorker, Lesson, Played, Steps, added
 from pcces.rl.normalizer import normalise
 from pcces.rl.outcome import Outcome
 from pcces.rl.policy import forward
@@ -15,12 +15,16 @@ from pcces.rl.policy import forward
 class BatchedWorker(EpisodeWorker):
     """Plays a chunk at once where the simulator can; its results are those of the episodes one by one."""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._batches: dict[int, Any] = {}
+
     def run(self, task: Chunk) -> Played:
         """Play a chunk. If anything goes wrong in it, play its episodes one by one to see which one it was."""
         try:
             return self._together(task)
         except Exception as error:
-            self._env = None
+            self._batches = {}
             if len(task.episodes) > 1:
                 return self.join([self.run(part) for part in self.parts(task)])
             self._watchdog.rest()
@@ -28,18 +32,17 @@ class BatchedWorker(EpisodeWorker):
 
     def _batch(self, count: int) -> Any:
         """An environment for each of `count` episodes; made once for each size."""
-        if self._env is None:
-            self._env = {}
-        if count not in self._env:
-            self._env[count] = self.simulator.make_batch(count)  # type: ignore[attr-defined]
-        return self._env[count]
+        if count not in self._batches:
+            self._watchdog.allow(max(MAKE_SECONDS, self.step_timeout or 0.0))
+            self._batches[count] = self.simulator.make_batch(count)  # type: ignore[attr-defined]
+        return self._batches[count]
 
     def _together(self, task: Chunk) -> Played:
         shared, policy = self._shared, self.policy
         assert shared is not None
         count, steps, dims = len(task.episodes), self.simulator.max_steps, policy.outputs
         batch = self._batch(count)
-        points = np.stack([self._point(Episode(*episode)) for episode in task.episodes], axis=1).astype(np.float32)
+        points = np.stack([self._point(shared, episode) for episode in task.episodes], axis=1)
         layers, log_std = policy.unpack(points)
         seeds = [episode.seed for episode in task.episodes]
         noise = np.stack(
@@ -75,11 +78,11 @@ class BatchedWorker(EpisodeWorker):
         outcome = Outcome(rewards.sum(0), discounted, costs, entropy, alive.sum(0).astype(np.float32))
         if not all(np.all(np.isfinite(part)) for part in outcome):
             raise FloatingPointError("the environment returned nan or inf")
-        lesson = None
+        lesson: Lesson | None = None
         if task.learn:
             for i in range(count):
-                steps_taken = int(outcome.length[i])
-                part = slice(0, steps_taken)
-                told = self._lesson(points[:, i], seen[part, :, i].T, actions[part, :, i], rewards[part, i])
+                part = slice(0, int(outcome.length[i]))
+                taken = Steps(seen[part, :, i].T, actions[part, :, i].T, rewards[part, i])
+                told = self._lesson(shared, points[:, i], taken)
                 lesson = told if lesson is None else added(lesson, told)
         return Played(outcome, lesson, ())

@@ -116,7 +116,7 @@ class WorkerEngine:
         own_seeds = rng.integers(2**31, size=s.metric_episodes)
         trial_seeds = own_seeds[:n] if paired else rng.integers(2**31, size=n)
 
-        self._share(seed, learner, learner.es.x)
+        self._share_population(seed, learner)
         members = [
             Episode(row, sign, int(e))
             for sign, seeds in ((1, member_seeds), (-1, mirror_seeds))
@@ -124,8 +124,7 @@ class WorkerEngine:
             for e in seeds[row]
         ]
         own = [Episode(-1, 1, int(e)) for e in own_seeds]
-        played = self._play([(members, True), (own, False)])
-        sampled, mine = played
+        sampled, mine = self._play([(members, True), (own, False)])
         x = learner.es.x
         y = self._outputs(sampled, None).reshape(s.population, s.member_episodes, -1).mean(1)
         y = iteration.regularised(y, points, s)
@@ -135,7 +134,7 @@ class WorkerEngine:
             incumbent = learner.incumbent
         weights, d = iteration.direction(learner, directions, y, incumbent, s)
         x_trial = iteration.trial_point(learner, d, s)
-        self._share(seed, learner, x_trial)
+        self._share_point(x_trial, learner.normalizer)
         (there,) = self._play([([Episode(-1, 1, int(e)) for e in trial_seeds], False)])
         trial = estimate(self._outputs(there, x_trial))
 
@@ -162,7 +161,7 @@ class WorkerEngine:
             "x": x,
             "mean": learner.normalizer.mean,
             "std": learner.normalizer.std,
-            "estimate": estimate(samples[good]) if good.any() else estimate(samples),
+            "estimate": estimate(samples),
         }
         return after, metrics
 
@@ -186,13 +185,16 @@ class WorkerEngine:
 
     # -- episodes --------------------------------------------------------------------------------------------------------
 
-    def _share(self, seed: int, learner: Learner, x: np.ndarray) -> None:
+    def _share_population(self, seed: int, learner: Learner) -> None:
+        es, strategy = learner.es, learner.strategy
+        basis_only = strategy._replace(archive=strategy.archive[:0])
         self.pool.share(
-            Shared(
-                seed, int(learner.es.k), x, learner.es.sigma_es, learner.strategy, learner.normalizer,
-                learner.critic.weights,
-            )
-        )  # fmt: skip
+            Shared(es.x, learner.normalizer, learner.critic.weights, seed, int(es.k), es.sigma_es, basis_only)
+        )
+
+    def _share_point(self, x: np.ndarray, normalizer: Normalizer) -> None:
+        features = 2 * self.task.observation_size + 3
+        self.pool.share(Shared(x, normalizer, np.zeros(features, np.float32)))
 
     def _play(self, groups: list[tuple[list[Episode], bool]], greedy: bool = False) -> list[Played]:
         """Play groups of episodes, all at once; each group's results in order."""
@@ -216,8 +218,7 @@ class WorkerEngine:
     def _play_point(
         self, x: np.ndarray, normalizer: Normalizer, seeds: Sequence[int], learn: bool = False, greedy: bool = False
     ) -> Played:
-        learner = self._begin(x, normalizer)
-        self._share(0, learner, x)
+        self._share_point(x, normalizer)
         return self._play([([Episode(-1, 1, s) for s in seeds], learn)], greedy)[0]
 
     def play(self, x: np.ndarray, normalizer: Normalizer, episodes: int, seed: int, greedy: bool = False) -> Outcome:
