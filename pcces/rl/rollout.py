@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from pcces.envs.task import Task
+from pcces.rl.keys import ours
 from pcces.rl.normalizer import Normalizer, normalise
 from pcces.rl.policy import Policy, forward
 
@@ -52,17 +53,25 @@ def rollout(
 ) -> tuple[Outcome, Trajectory | None]:
     """Play one episode per key with parameters x (n,) for all, or (n, B) for each its own. `greedy` takes the likeliest action.
 
-    A discount costs time, so ask for one only where the discounted return is of interest.
+        A discount costs time, so ask for one only where the discounted return is of interest.
 
-    >>> from pcces.envs import make
-    >>> from pcces.rl.normalizer import identity
-    >>> task = make("CartPole-v1")
-    >>> policy = Policy(task.observation_size, task.actions)
-    >>> keys = jax.random.split(jax.random.key(0), 3)
-    >>> outcome, _ = rollout(task, policy, jnp.zeros(policy.size), identity(jnp.zeros(4)), keys)
-    >>> bool((outcome.returns == outcome.length).all())
-    True
+        >>> from pcces.envs import make
+        >>> from pcces.rl.keys import ours
+    from pcces.rl.normalizer import identity
+        >>> task = make("CartPole-v1")
+        >>> policy = Policy(task.observation_size, task.actions)
+        >>> keys = jax.random.split(jax.random.key(0), 3)
+        >>> outcome, _ = rollout(task, policy, jnp.zeros(policy.size), identity(jnp.zeros(4)), keys)
+        >>> bool((outcome.returns == outcome.length).all())
+        True
     """
+    start = jax.vmap(task.reset, out_axes=-1)(jax.vmap(lambda key: jax.random.fold_in(key, 2**31 - 1))(keys))
+    if jax.default_backend() == "gpu" and ours(keys):
+        from pcces.rl import kernel
+
+        plan = kernel.plan(task, policy, greedy)
+        if plan is not None:
+            return kernel.play(task, policy, plan, x, normalizer, keys, start, discount, record)
     layers, log_std = policy.unpack(x)
     batch, r = keys.shape[0], len(task.cost_names)
     rows = task.observation_size + policy.noise_size + 2 + r
@@ -100,15 +109,15 @@ def rollout(
     def going_on(carry: tuple) -> Array:
         return (carry[0] < chunks) & any_alive(carry[1][1])
 
-    start = jax.vmap(task.reset, out_axes=-1)(jax.vmap(lambda key: jax.random.fold_in(key, 2**31 - 1))(keys))
     zeros = jnp.zeros(batch)
     inner = start, jnp.ones(batch, bool), Outcome(zeros, zeros, jnp.zeros((r, batch)), zeros, zeros)
     recorded = jnp.zeros((chunks * CHUNK, rows, batch)) if record else None
     _, (_, _, outcome), recorded = jax.lax.while_loop(going_on, chunk, (jnp.int32(0), inner, recorded))
-    return outcome, None if recorded is None else _trajectory(task, policy, recorded)
+    return outcome, None if recorded is None else unrecorded(task, policy, recorded)
 
 
-def _trajectory(task: Task, policy: Policy, recorded: Array) -> Trajectory:
+def unrecorded(task: Task, policy: Policy, recorded: Array) -> Trajectory:
+    """The rows of an array (T, rows, B) by name."""
     size, acts = task.observation_size, policy.noise_size
     action = recorded[:, size : size + acts]
     return Trajectory(

@@ -7,11 +7,11 @@ network is written out, so that workers can compute it in NumPy and the device i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from array_api_compat import array_namespace, is_jax_array
+from array_api_compat import array_namespace
 
+from pcces.loops import repeat
 from pcces.rl.policy import Policy, affine, back
 
 Array = Any
@@ -95,17 +95,6 @@ def solve_positive(a: Array, b: Array) -> Array:
         return xp.where((index == k)[:, None], pivot[None], rows - factor[:, None] * pivot[None])
 
     return repeat(n, eliminate, xp.concat([a, b[:, None]], axis=1))[:, -1]
-
-
-def repeat(times: int, body: Callable[[Array, Array], Array], value: Array) -> Array:
-    """value = body(i, value) for i = 0, 1, ..: under JAX as a loop of its own, which compiles once for all i."""
-    if is_jax_array(value):
-        import jax
-
-        return jax.lax.fori_loop(0, times, body, value)
-    for i in range(times):
-        value = body(i, value)
-    return value
 
 
 def policy_gradient(policy: Policy, x: Array, observations: Array, actions: Array, advantages: Array) -> Array:
