@@ -2,21 +2,27 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-fast lint format bench-blackbox bench-overhead bench-safety bench-device clean help
+.PHONY: demo demo-blackbox test test-fast lint format bench-blackbox bench-overhead bench-safety bench-training bench-device clean help
 help:            ## what can be made here
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 22
 
 # One environment, grown in two steps: what the demo needs, then what the tests need. Each stamp is newer than pyproject.toml when nothing has to be done.
 .venv/.demo: pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@echo "installing pcces into .venv (once)"; $(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@echo "installing pcces into .venv (once)"; $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[rl]'
 	@touch $@
 
 .venv/.dev: pyproject.toml .venv/.demo
-	@echo "installing what the tests need into .venv (once)"; $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[rl,safety,dev]'
+	@echo "installing what the tests need into .venv (once)"; $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[rl,safety,cluster,dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary pybullet -e '.[bullet]' \
+		|| echo "there is no wheel of pybullet for this Python: its tests are skipped"
 	@touch $@
 
-demo: .venv/.demo  ## the main job, start to end: minimise an inventory's cost under a service level, with the certificate and a picture
+demo: .venv/.demo  ## the main job, start to end: train a policy under a cost limit, certify it, leave a report with curves and animation
+	@rm -rf runs/demo
+	@$(BIN)/pcces train CartSafe-v0 --out runs/demo
+
+demo-blackbox: .venv/.demo  ## a black box: an inventory's cost under a service level, with the certificate and a picture
 	@$(BIN)/python examples/inventory.py
 
 test: .venv/.dev   ## every test
@@ -47,6 +53,9 @@ bench-blackbox: .venv/.demo .venv-peers/.done  ## pcces against other constraine
 	$(BIN)/python benchmarks/blackbox/run.py --solvers pcces
 	.venv-peers/bin/python benchmarks/blackbox/run.py --solvers de cobyqa-margin pycma cobyqa nomad
 	@$(BIN)/python benchmarks/blackbox/table.py
+
+bench-training: .venv/.dev  ## train what docs/training.md reports, ten seeds each (an hour; goes on where it stopped)
+	@$(BIN)/python benchmarks/training.py
 
 bench-overhead: .venv-peers/.done  ## what the library itself costs, beside evosax; a markdown table, a few minutes
 	@PYTHONPATH=. OMP_NUM_THREADS=1 .venv-peers/bin/python benchmarks/overhead.py

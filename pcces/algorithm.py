@@ -12,11 +12,9 @@ They draw no random numbers and evaluate nothing. One iteration reads
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from array_api_compat import array_namespace
-
-Array = Any  # numpy.ndarray, jax.Array, ...: anything that speaks the array API
+from pcces.arrays import Array, array_namespace
 
 
 class Rule(NamedTuple):
@@ -67,9 +65,9 @@ def bounded(d: Array, d_max: float) -> Array:
     """Scale d_k back to ||d_k|| <= d_max (Step 3); a direction that is not finite becomes zero."""
     xp = array_namespace(d)
     length = xp.linalg.vector_norm(d)
-    scale = xp.where(length > d_max, d_max / xp.where(length > 0, length, xp.ones_like(length)), xp.ones_like(length))
+    scale = xp.where(length > d_max, d_max / xp.where(length > 0, length, 1.0), 1.0)
     usable = xp.isfinite(length)
-    return xp.where(usable, d, xp.zeros_like(d)) * xp.where(usable, scale, xp.zeros_like(scale))
+    return xp.where(usable, d, 0.0) * xp.where(usable, scale, 0.0)
 
 
 def trial_point(state: State, d: Array, rule: Rule) -> Array:

@@ -23,14 +23,15 @@ class Archive:
 
     def add(self, points: np.ndarray, outputs: np.ndarray) -> np.ndarray:
         """Append new points, one evaluation each; returns their rows (-1 for a failed evaluation, which is not kept)."""
-        good = np.all(np.isfinite(outputs), axis=1)
-        rows = np.full(len(points), -1)
-        rows[good] = self.size + np.arange(int(good.sum()))
-        needed = self.size + int(good.sum())
+        good = np.isfinite(outputs).all(axis=1)
+        rows = np.where(good, self.size - 1 + np.cumsum(good), -1)
+        if not good.all():
+            points, outputs = points[good], outputs[good]
+        needed = self.size + len(points)
         if needed > len(self._points) or self._outputs.shape[1] != outputs.shape[1]:
             self._grow(max(needed, 2 * len(self._points), 256), outputs.shape[1])
-        self._points[self.size : needed] = points[good]
-        self._outputs[self.size : needed] = outputs[good]
+        self._points[self.size : needed] = points
+        self._outputs[self.size : needed] = outputs
         self._counts[self.size : needed] = 1
         self.size = needed
         return rows

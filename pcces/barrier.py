@@ -6,11 +6,7 @@ and an evaluation that failed (exception, nan, inf) as f = +inf, c = +inf: infea
 
 from __future__ import annotations
 
-from typing import Any
-
-from array_api_compat import array_namespace
-
-Array = Any
+from pcces.arrays import Array, array_namespace
 
 
 def violation(c: Array, allowance: Array | float = 0.0) -> Array:
@@ -25,7 +21,8 @@ def violation(c: Array, allowance: Array | float = 0.0) -> Array:
     xp = array_namespace(c)
     if c.shape[-1] == 0:
         return xp.zeros(c.shape[:-1], dtype=c.dtype)
-    return xp.clip(xp.max(c - allowance, axis=-1), 0.0, None)
+    worst = xp.max(c - allowance, axis=-1)
+    return xp.maximum(worst, 0.0)
 
 
 def barrier(f: Array, broken: Array) -> Array:
@@ -36,7 +33,7 @@ def barrier(f: Array, broken: Array) -> Array:
     array([ 1., inf, inf])
     """
     xp = array_namespace(f)
-    return xp.where((broken > 0) | xp.isnan(f), xp.asarray(xp.inf, dtype=f.dtype), f)
+    return xp.where((broken > 0) | xp.isnan(f), xp.inf, f)
 
 
 def feasible_first(f: Array, broken: Array) -> Array:
@@ -50,14 +47,13 @@ def feasible_first(f: Array, broken: Array) -> Array:
     array([3. , 3.5, 2. ])
     """
     xp = array_namespace(f)
-    inf = xp.asarray(xp.inf, dtype=f.dtype)
     usable = xp.isfinite(f) & xp.isfinite(broken)
     feasible = usable & (broken <= 0)
-    worst = xp.max(xp.where(feasible, f, -inf))
-    best = xp.min(xp.where(feasible, f, inf))
-    spread = xp.where(worst > best, worst - best, xp.ones_like(worst))
-    base = xp.where(xp.any(feasible), worst, xp.zeros_like(worst))
-    return xp.where(feasible, f, xp.where(usable, base + spread * broken, inf))
+    worst = xp.max(xp.where(feasible, f, -xp.inf))
+    best = xp.min(xp.where(feasible, f, xp.inf))
+    spread = xp.where(worst > best, worst - best, 1.0)
+    base = xp.where(xp.any(feasible), worst, 0.0)
+    return xp.where(feasible, f, xp.where(usable, base + spread * broken, xp.inf))
 
 
 def comparable(
@@ -78,13 +74,12 @@ def comparable(
     """
     xp = array_namespace(f_trial)
     restoring = ~(broken_incumbent <= 0)
-    inf = xp.asarray(xp.inf, dtype=f_trial.dtype)
     if rho is None:
         merit_trial, merit_incumbent = broken_trial, broken_incumbent
     else:
         merit_trial, merit_incumbent = f_trial + rho * broken_trial, f_incumbent + rho * broken_incumbent
     failed = ~xp.isfinite(f_trial)
-    merit_trial = xp.where(failed, inf, xp.where(broken_trial <= 0, -inf, merit_trial))
+    merit_trial = xp.where(failed, xp.inf, xp.where(broken_trial <= 0, -xp.inf, merit_trial))
     return (
         xp.where(restoring, merit_trial, barrier(f_trial, broken_trial)),
         xp.where(restoring, merit_incumbent, f_incumbent),

@@ -5,7 +5,8 @@ way, every constraint of the returned point is within tolerance. Which bound say
 
 - `betting`: the costs are bounded (the caller gave their range): a finite-sample bound that needs no further
   assumption and holds at every sample size at once (Waudby-Smith & Ramdas 2023, hedged capital);
-- `t`: Student's bound on the mean: exact for normal noise, asymptotic otherwise;
+- `t`: Student's bound on the mean: exact for normal noise, asymptotic otherwise. Samples that vary implausibly less than
+  the search saw (a rare failure that did not happen this time) count with the search's standard deviation;
 - `exact`: repeated evaluations agreed to the last bit, so there is no noise to bound.
 """
 
@@ -17,7 +18,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import stdtrit
+from scipy.special import gammaincinv, stdtrit
+
+LARGEST_BET = 0.75  # of the wealth that the worst sample can take
 
 
 @dataclass(frozen=True)
@@ -71,16 +74,64 @@ def spend(confidence: float, look: int) -> float:
     return (1 - confidence) * 0.5**look
 
 
-def t_bound(samples: np.ndarray, error: float) -> np.ndarray:
+def t_bound(samples: np.ndarray, error: float, noise: np.ndarray | float = 0.0) -> np.ndarray:
     """One-sided upper bounds on the means of the columns, jointly wrong with probability `error`.
+
+    `noise` is the standard deviation known from elsewhere: it replaces one that is implausibly small beside it. Where
+    nothing was ever seen to vary, the mean is the bound, but only of as many samples as would have shown, with the
+    confidence asked for, what happens one time in five.
 
     >>> t_bound(np.array([[0.0], [2.0]]), 0.25)
     array([2.])
+    >>> t_bound(np.full((10, 1), -0.3), 0.05, noise=0.5)
+    array([-0.0101594])
     """
     n, r = samples.shape
     if n < 2:
         return np.full(r, math.inf)
-    return samples.mean(0) + stdtrit(n - 1, 1 - error / max(r, 1)) * samples.std(0, ddof=1) / math.sqrt(n)
+    deviation = plausible_deviation(samples, noise)
+    bound = samples.mean(0) + deviation * _t_factor(n, error, r)
+    return np.where((deviation > 0) | (n >= math.log(error) / math.log(0.8)), bound, math.inf)
+
+
+def plausible_deviation(samples: np.ndarray, noise: np.ndarray | float) -> np.ndarray:
+    """The standard deviations of the columns; `noise` where, if it were the truth, nine samples in ten would vary more.
+
+    >>> plausible_deviation(np.array([[0.0, 0.0], [0.0, 2.0], [0.0, 1.0]]), noise=1.1)
+    array([1.1, 1. ])
+    """
+    degrees = len(samples) - 1
+    deviation = (samples - samples[0]).std(0, ddof=1)  # of equal numbers it would not always be exactly zero
+    usual = math.sqrt(2 * float(gammaincinv(degrees / 2, 0.1)) / degrees)
+    return np.where(deviation < usual * np.asarray(noise), noise, deviation)
+
+
+def _t_factor(n: int, error: float, r: int) -> float:
+    return float(stdtrit(n - 1, 1 - error / max(r, 1))) / math.sqrt(n)
+
+
+def expected_width(
+    deviation: np.ndarray, samples: int, error: float, ranges: Sequence[tuple[float, float]] | None = None
+) -> np.ndarray:
+    """How far below zero the means of this many samples have to be for `upper_bounds` to be at most zero.
+
+    >>> expected_width(np.array([1.0]), 100, 0.05).round(3), expected_width(np.array([1.0]), 100, 0.05, [(-9, 9)]).round(3)
+    (array([0.166]), array([0.418]))
+    """
+    r, n = len(deviation), max(int(samples), 2)
+    if ranges is None:
+        return deviation * _t_factor(n, error, r)
+    widths = np.empty(r)
+    for j, (low, high) in enumerate(ranges):
+        # With the expected variance, the wealth at a mean of zero grows by bet gap - bet^2 (variance + gap^2) / 2 a sample.
+        variance, zero = (deviation[j] / (high - low)) ** 2, min(max(-low / (high - low), 0.0), 1 - 1e-9)
+        count = np.arange(n)
+        past = (0.25 + count * variance) / (count + 1)
+        bet = np.minimum(_bets(past, n, error / r), LARGEST_BET / (1 - zero))
+        a, b = bet.sum(), (bet**2).sum()
+        root = a**2 - b * (b * variance - 2 * math.log(error / r))
+        widths[j] = (high - low) * (a - math.sqrt(max(root, 0.0))) / b
+    return widths
 
 
 def betting_bound(samples: np.ndarray, error: float, low: np.ndarray, high: np.ndarray) -> np.ndarray:
@@ -104,18 +155,22 @@ def betting_bound(samples: np.ndarray, error: float, low: np.ndarray, high: np.n
     return bounds
 
 
+def _bets(past: np.ndarray, n: int, error: float) -> np.ndarray:
+    """Predictable plug-in bets, from the variance of the past samples, tuned for n of them."""
+    return np.sqrt(2 * math.log(1 / error) / (past * n))
+
+
 def _unit_betting_bound(x: np.ndarray, error: float) -> float:
     if len(x) == 0:
         return 1.0
     count = np.arange(1, len(x) + 1)
     mean = (0.5 + np.cumsum(x)) / (count + 1)
     variance = (0.25 + np.cumsum((x - mean) ** 2)) / (count + 1)
-    past = np.concatenate([[0.25], variance[:-1]])
-    bet = np.sqrt(2 * math.log(1 / error) / (past * len(x)))  # predictable plug-in, tuned for this sample size
+    bet = _bets(np.concatenate([[0.25], variance[:-1]]), len(x), error)
 
     def rejected(m: float) -> bool:
         """Whether mean >= m is implausible: wealth from betting on x < m reached 1 / error."""
-        stake = np.minimum(bet, 0.75 / (1 - m) if m < 1 else np.inf)
+        stake = np.minimum(bet, LARGEST_BET / (1 - m) if m < 1 else np.inf)
         wealth = np.cumsum(np.log1p(np.maximum(stake * (m - x), -1 + 1e-12)))
         return bool(wealth.max() >= math.log(1 / error))
 
@@ -129,10 +184,13 @@ def _unit_betting_bound(x: np.ndarray, error: float) -> float:
 
 
 def upper_bounds(
-    samples: np.ndarray, error: float, ranges: Sequence[tuple[float, float]] | None = None
+    samples: np.ndarray,
+    error: float,
+    ranges: Sequence[tuple[float, float]] | None = None,
+    noise: np.ndarray | float = 0.0,
 ) -> tuple[np.ndarray, str]:
     """Joint upper confidence bounds on the column means, and the name of the bound used."""
     if ranges is None:
-        return t_bound(samples, error), "t"
+        return t_bound(samples, error, noise), "t"
     low, high = np.array(ranges, dtype=float).T
     return betting_bound(samples, error, low, high), "betting"

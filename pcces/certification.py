@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
-from pcces.certificate import spend, upper_bounds
+from pcces.certificate import expected_width, plausible_deviation, spend, upper_bounds
 from pcces.estimation import estimate
 from pcces.points import Batch
 from pcces.search import Search
@@ -98,12 +97,13 @@ class Certification:
             self._conclude(bool(np.all(m.bounds <= 0)))
             return
         m.looks += 1
-        error, ranges = spend(self.search.confidence, m.looks), self._expanded(self.search.options.constraint_range)
-        bounds, method = upper_bounds(samples[:, 1:], error, ranges)
+        error = spend(self.search.confidence, m.looks)
+        bounds, method = upper_bounds(samples[:, 1:], error, self.search.ranges, m.noise[1:])
         self._note(samples, bounds, method)
+        self.search.learn_noise(estimate(outputs), 0.1 if len(outputs) >= 8 else 0.0)
         if np.all(bounds <= 0):
             self._conclude(holds=True)
-        elif self.search.evaluations_left < 4 or not self._promising(samples[:, 1:], bounds):
+        elif self.search.evaluations_left < 4 or not self._promising(samples[:, 1:]):
             self.next_candidate()
 
     def _noise_after_all(self, samples: np.ndarray) -> bool:
@@ -122,30 +122,14 @@ class Certification:
             m.answer, m.answer_mean, m.answer_samples = m.candidates[-1], mean, len(samples)
             m.bounds, m.method = bounds, method
 
-    def _promising(self, samples: np.ndarray, bounds: np.ndarray) -> bool:
+    def _promising(self, samples: np.ndarray) -> bool:
         """Whether this candidate would probably hold if all that is left were spent on it."""
         have, left = len(samples), self.search.evaluations_left
-        mean, deviation = samples.mean(0), samples.std(0, ddof=1)
-        bound_then = mean + (bounds - mean) * math.sqrt(have / (have + left))
+        deviation = plausible_deviation(samples, self.search.memory.noise[1:])
+        error = spend(self.search.confidence, self.search.memory.looks + 1)
+        bound_then = samples.mean(0) + expected_width(deviation, have + left, error, self.search.ranges)
         mean_may_move = deviation * math.sqrt(left / (have * (have + left)))
         return bool(np.all(bound_then + 0.5 * mean_may_move <= 0))
-
-    def _expanded(self, ranges: Any) -> list[tuple[float, float]] | None:
-        """Ranges for the expanded constraints: an equality's is the same both ways, with its tolerance."""
-        if ranges is None:
-            return None
-        if len(ranges) != self.search.memory.constraints:
-            raise ValueError(
-                f"constraint_range has {len(ranges)} pairs for {self.search.memory.constraints} constraints"
-            )
-        tolerance = self.search.options.equality_tolerance
-        others = [tuple(ranges[i]) for i in range(len(ranges)) if i not in self.search.memory.equal]
-        equal = [ranges[i] for i in self.search.memory.equal]
-        return (
-            others
-            + [(low - tolerance, high - tolerance) for low, high in equal]
-            + [(-high - tolerance, -low - tolerance) for low, high in equal]
-        )
 
     def _conclude(self, holds: bool) -> None:
         m = self.search.memory

@@ -7,12 +7,11 @@ A failed evaluation (exception, nan, inf) makes the whole estimate +inf: a hidde
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from array_api_compat import array_namespace
 
-Array = Any
+from pcces.arrays import Array, array_namespace
 
 
 class Estimate(NamedTuple):
@@ -49,10 +48,10 @@ def estimate(samples: Array) -> Estimate:
     """
     xp = array_namespace(samples)
     failed = ~xp.all(xp.isfinite(samples))
-    usable = xp.where(failed, xp.zeros_like(samples), samples)
-    mean = xp.mean(usable, axis=0)
+    usable = xp.where(failed, 0.0, samples)
+    mean = usable[0, :] + xp.mean(usable - usable[:1, :], axis=0)  # exact for equal numbers, so that they show no noise
     squares = xp.sum((usable - mean) ** 2, axis=0)
-    mean = xp.where(failed, xp.asarray(xp.inf, dtype=samples.dtype), mean)
+    mean = xp.where(failed, xp.inf, mean)
     return Estimate(xp.asarray(samples.shape[0], dtype=samples.dtype), mean, squares)
 
 
@@ -67,9 +66,8 @@ def pool(a: Estimate, b: Estimate) -> Estimate:
     xp = array_namespace(a.mean)
     n = a.n + b.n
     finite = xp.isfinite(a.mean) & xp.isfinite(b.mean)
-    zero = xp.zeros_like(a.mean)
-    delta = xp.where(finite, b.mean, zero) - xp.where(finite, a.mean, zero)
-    mean = xp.where(finite, a.mean, xp.asarray(xp.inf, dtype=a.mean.dtype)) + delta * (b.n / n)
+    delta = xp.where(finite, b.mean, 0.0) - xp.where(finite, a.mean, 0.0)
+    mean = xp.where(finite, a.mean, xp.inf) + delta * (b.n / n)
     return Estimate(n, mean, a.squares + b.squares + delta**2 * (a.n * b.n / n))
 
 
@@ -112,6 +110,7 @@ class Race(NamedTuple):
         clearance: np.ndarray,
         clearance_error: np.ndarray,
         samples: tuple[int, int],
+        certain: bool = False,
     ) -> bool:
         """Whether more evaluations could change the decision on a trial point.
 
@@ -122,10 +121,16 @@ class Race(NamedTuple):
         False
         >>> Race().undecided(-0.05, 0.1, np.array([-1.0]), np.array([0.1]), (16, 16))
         True
+
+        A difference that is `certain` (common random numbers can make it so) needs no more, if the constraints do not.
+
+        >>> Race().undecided(-0.05, 0.0, np.array([-1.0]), np.array([0.1]), (4, 4), certain=True)
+        False
         """
         if min(samples) >= self.most or not math.isfinite(difference):
             return False
         if difference > self.z * error or np.any(clearance > self.z * clearance_error):
             return False  # surely no
-        surely_yes = difference < -self.z * error and bool(np.all(clearance <= 0)) and samples[0] >= self.accept
-        return not surely_yes
+        surely_yes = difference < -self.z * error and bool(np.all(clearance <= 0))
+        enough = samples[0] >= self.accept or (certain and bool(np.all(clearance <= -self.z * clearance_error)))
+        return not (surely_yes and enough)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from array_api_compat import is_jax_array
+from pcces.arrays import array_namespace
 
 Array = Any
 UNROLLED = 32  # times up to which a loop is written out on a GPU
@@ -20,7 +20,7 @@ def repeat(times: int, body: Callable[[Array, Array], Array], value: Array) -> A
     >>> repeat(3, lambda i, value: value + i, np.zeros(2))
     array([3., 3.])
     """
-    if is_jax_array(value):
+    if array_namespace(value).__name__.startswith("jax"):
         import jax
 
         if jax.default_backend() != "gpu" or times > UNROLLED:

@@ -13,7 +13,7 @@ from scipy.optimize import LinearConstraint, OptimizeResult
 from pcces import storage
 from pcces.certification import Certification
 from pcces.options import Options, make_options
-from pcces.points import Batch
+from pcces.points import Batch, Streams
 from pcces.result import make_result
 from pcces.search import Search
 from pcces.space import Space
@@ -148,12 +148,12 @@ class Optimizer:
             raise ValueError(f"c has {c.shape[1]} constraints now but had {m} before")
         if m < 0 and c_given:
             self.search.learn_constraints(c.shape[1])
-        equal = list(self.memory.equal)
-        others = [i for i in range(c.shape[1]) if i not in equal]
-        tolerance = self.options.equality_tolerance
-        rows = np.column_stack([f, c[:, others], c[:, equal] - tolerance, -c[:, equal] - tolerance])
-        failed = ~(np.isfinite(f) & np.all(np.isfinite(c), axis=1))
-        rows[failed] = np.inf
+        columns = [f[:, None], c]
+        if len(self.memory.equal):
+            h, tolerance = c[:, self.memory.equal], self.options.equality_tolerance
+            columns = [f[:, None], np.delete(c, self.memory.equal, axis=1), h - tolerance, -h - tolerance]
+        rows = np.concatenate(columns, axis=1)
+        rows[~np.isfinite(rows).all(axis=1)] = np.inf
         return rows
 
     @property
@@ -181,7 +181,7 @@ class Optimizer:
                 archive_outputs=self.search.archive.outputs,
                 archive_counts=self.search.archive.counts,
             )
-        data = {"arguments": self._arguments, "seed": self.search.seed, "memory": self.memory.scalars()}
+        data = {"arguments": self._arguments, "seed": self.search.streams.seed, "memory": self.memory.scalars()}
         storage.save(path, "pcces search", arrays, data)
 
     @classmethod
@@ -202,7 +202,7 @@ class Optimizer:
             options["constraint_range"] = tuple(tuple(pair) for pair in options["constraint_range"])
         arguments["linear"] = [LinearConstraint(*parts) for parts in arguments["linear"]]
         optimizer = cls(arrays["x0"], **arguments, **options)
-        optimizer.search.seed = data["seed"]
+        optimizer.search.streams = Streams(data["seed"])
         optimizer.memory.restore(arrays, data["memory"])
         optimizer.history.restore(arrays)
         if optimizer.search.archive is not None and "archive_points" in arrays:

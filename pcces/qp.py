@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg.lapack import dtrtrs
+from scipy.linalg.lapack import dposv, dtrtrs
 from scipy.optimize import nnls
 
 
@@ -19,6 +19,18 @@ def solve_lower(L: np.ndarray, b: np.ndarray, transposed: bool = False) -> np.nd
     if info:
         raise np.linalg.LinAlgError(f"singular triangular matrix (dtrtrs: {info})")
     return answer
+
+
+def solve_positive(A: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A lower triangular factor of a positive definite A (above its diagonal anything), and A^-1 b.
+
+    >>> solve_positive(np.array([[4.0, 0.0], [0.0, 1.0]]), np.array([[4.0], [3.0]]))[1].ravel()
+    array([1., 3.])
+    """
+    factor, answer, info = dposv(A, b, lower=1)
+    if info:
+        raise np.linalg.LinAlgError(f"not positive definite (dposv: {info})")
+    return factor, answer
 
 
 class Solution(NamedTuple):
@@ -45,12 +57,13 @@ def least_distance(E: np.ndarray, e: np.ndarray, tolerance: float = 1e-6) -> Sol
     except RuntimeError:  # NNLS ran out of iterations: as good as no answer
         return None
     residual = columns @ w - target
-    if -residual[-1] < 1e-10:
+    miss = -residual[-1]
+    if miss < 1e-10:
         return None
-    v = residual[:-1] / -residual[-1]
-    if np.min(E @ v - e / scale) < -tolerance:
+    v = residual[:-1] / miss
+    if (E @ v - columns[-1]).min() < -tolerance:
         return None
-    return Solution(v * scale, w / -residual[-1] * scale)
+    return Solution(v * scale, w * (scale / miss))
 
 
 def quadratic_program(H: np.ndarray, g: np.ndarray, G: np.ndarray, h: np.ndarray) -> Solution | None:
@@ -60,17 +73,23 @@ def quadratic_program(H: np.ndarray, g: np.ndarray, G: np.ndarray, h: np.ndarray
     array([1., 0.])
     """
     L = np.linalg.cholesky(H)
-    shift = solve_lower(L, g)
-    E = -solve_lower(L, G.T).T
-    length = np.linalg.norm(E, axis=1)
+    return whitened_program(solve_lower(L, np.eye(len(g)), transposed=True), g, G, h)
+
+
+def whitened_program(W: np.ndarray, g: np.ndarray, G: np.ndarray, h: np.ndarray) -> Solution | None:
+    """`quadratic_program` for H = (W W')^-1: in the coordinates W^-1 x it asks for a shortest vector."""
+    shift = g @ W
+    E = -(G @ W)
+    length = np.sqrt((E * E).sum(1))
     usable = length > 1e-300
-    if np.any(h[~usable] < 0):
-        return None
-    length = np.where(usable, length, 1.0)
+    if not usable.all():
+        if np.any(h[~usable] < 0):
+            return None
+        length = np.where(usable, length, 1.0)
     answer = least_distance(E / length[:, None], (E @ shift - h) / length)
     if answer is None:
         return None
-    return Solution(solve_lower(L, answer.x - shift, transposed=True), answer.multipliers / length)
+    return Solution(W @ (answer.x - shift), answer.multipliers / length)
 
 
 def project_polyhedron(x: np.ndarray, G: np.ndarray, h: np.ndarray) -> np.ndarray:

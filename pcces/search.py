@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,12 @@ from scipy.special import gammaincinv, ndtri
 from pcces import algorithm, strategies
 from pcces.archive import Archive
 from pcces.barrier import anneal, comparable, feasible_first, violation
-from pcces.certificate import spend
+from pcces.certificate import expected_width, spend
 from pcces.estimation import Estimate, Race, blend_noise, estimate, pool, required_samples
 from pcces.history import History
 from pcces.memory import End, Memory
 from pcces.options import Options
-from pcces.points import Batch, LazyPoints, combine, population_normals
+from pcces.points import Batch, LazyPoints, Streams, combine, population_normals, too_large
 from pcces.space import Space
 from pcces.strategies import Strategy
 from pcces.strategies.cma import default_population
@@ -34,6 +35,7 @@ from pcces.threads import one_blas_thread
 MODEL_DIMENSION = 40  # up to here regression models help Psi_k: a quadratic has 861 coefficients
 SMALL = 1000  # up to here more than one BLAS thread only gets in the way
 STALL = 40  # iterations without progress that end a noise-free run
+CERTAIN = 3  # paired differences that are all the same leave no doubt
 AGREEING_RUNS = 5  # noise-free runs that end at the best value seen and so end the search
 WIDE = 0.03  # steps longer than this may cross from one valley to another
 CMA_DIMENSION = 200  # up to here an n x n covariance is cheap
@@ -54,7 +56,7 @@ class Search:
         common_random_numbers: bool,
         seed: int,
     ):
-        self.space, self.options, self.seed = space, options, seed
+        self.space, self.options, self.streams = space, options, Streams(seed)
         self.max_evaluations, self.confidence = max_evaluations, confidence
         self.equalities, self.common_random_numbers = tuple(equalities), common_random_numbers
         self.strategy, self.uses_models = read_strategy(strategy, preset, space.n)
@@ -65,6 +67,7 @@ class Search:
         self.memory = Memory.start(space.project(space.to_z(space.x0)), self.strategy, options)
         self.memory.noisy = options.noisy
         self._directions: Any = None
+        self._margin: tuple[Any, np.ndarray] | None = None
 
     def ask(self) -> tuple[Any, ...]:
         """Points, seeds and, on trial, how many of the points repeat the trial point."""
@@ -92,12 +95,8 @@ class Search:
         """How many evaluations the budget still holds."""
         return self.max_evaluations - self.memory.evaluations
 
-    def _generator(self, purpose: int, counter: int) -> np.random.Generator:
-        """Random numbers as a pure function of (seed, purpose, counter): nothing to save, the same after a resume."""
-        return np.random.Generator(np.random.Philox(key=[self.seed, purpose], counter=[0, 0, 0, counter]))
-
     def _seeds(self, k: int, counter: int) -> np.ndarray:
-        return self._generator(1, counter).integers(2**63, size=k)
+        return self.streams(1, counter).integers(2**63, size=k)
 
     def repeat(self, z: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """k times the same point, as far as the budget goes, each with a seed of its own."""
@@ -119,19 +118,21 @@ class Search:
         new = estimate(outputs)
         m.incumbent = new if m.incumbent is None else pool(m.incumbent, new)
         m.incumbent_row = self._remember(m.incumbent_row, m.state.x, outputs)
-        self._learn_noise(m.incumbent)
+        self.learn_noise(m.incumbent)
         if m.noisy and m.incumbent.n < 20 and isinstance(self.options.samples, str) and self.evaluations_left > 40:
             return  # a few more to see how much noise
         self._begin_iteration()
 
-    def _learn_noise(self, e: Estimate, weight: float = 1.0) -> None:
+    def learn_noise(self, e: Estimate, weight: float = 1.0) -> None:
+        """Take in what repeated evaluations of a point show."""
         m = self.memory
         if e.n < 2 or not np.all(np.isfinite(e.mean)):
             return
         if m.noisy is None:
             m.noisy, weight = bool(np.any(e.squares > 0)), 1.0
         if m.noisy:
-            m.noise = blend_noise(m.noise, e, weight)
+            first_seen = (m.noise == 0) & (e.squares > 0)
+            m.noise = np.where(first_seen, np.sqrt(e.variance), blend_noise(m.noise, e, weight))
 
     def _remember(self, row: int, z: np.ndarray, outputs: np.ndarray) -> int:
         """Put the evaluations of one point into the archive."""
@@ -187,7 +188,7 @@ class Search:
         if not m.noisy and math.isfinite(best) and len(same) >= AGREEING_RUNS:
             return False
         m.ends = ends
-        z = self._generator(3, len(m.ends)).random(self.space.n)
+        z = self.streams(3, len(m.ends)).random(self.space.n)
         finite = np.isfinite(self.space.z_lower) & np.isfinite(self.space.z_upper)
         away = m.ends[0].x + (2 * z - 1) * 4 * self.options.sigma0
         z = self.space.project(np.where(finite, z, away).astype(self.space.dtype))
@@ -204,23 +205,21 @@ class Search:
             m.state.x, m.incumbent, getattr(m.strategy, "factor", np.zeros((0, 0))), m.state.sigma_es, m.multipliers
         )
 
-    def _half_normals(self) -> Any:
-        width = self.strategy.normals(self.space.n)
-        return population_normals(self.seed, int(self.memory.state.k), self.population // 2, width, self.space.dtype)
-
     def _ask_sample(self) -> tuple[Any, np.ndarray]:
-        m = self.memory
-        z = self._half_normals()
+        m, half = self.memory, self.population // 2
+        width = self.strategy.normals(self.space.n)
+        z = population_normals(self.streams, int(m.state.k), half, width, self.space.dtype)
         seeds = self._seeds(self.population, m.batches)
         if self.common_random_numbers:  # mirrored pairs share their seeds
-            seeds = np.concatenate([seeds[: self.population // 2]] * 2)
-        if isinstance(z, np.ndarray):
-            directions = strategies.mirrored(self.strategy.directions(m.strategy, z))
-            points = self.space.project(algorithm.sample_points(m.state.x, m.state.sigma_es, directions))
-            self._directions = (points - m.state.x) / m.state.sigma_es
-            return self.space.to_x(points), seeds
-        self._directions = LazyPoints(z, self.strategy, m.strategy, m.state, self.space)
-        return self._directions, seeds
+            seeds = np.concatenate([seeds[:half]] * 2)
+        large = too_large(self.population, self.space.n)
+        if self.strategy.lazy and (large or not self.space.confined):
+            self._directions = LazyPoints(z, self.strategy, m.strategy, m.state, self.space)
+            return self._directions if large else np.asarray(self._directions), seeds
+        directions = strategies.mirrored(self.strategy.directions(m.strategy, z.rows(0, half)))
+        points = self.space.project(algorithm.sample_points(m.state.x, m.state.sigma_es, directions))
+        self._directions = (points - m.state.x) / m.state.sigma_es
+        return self.space.to_x(points), seeds
 
     def _tell_sample(self, batch: Batch, outputs: np.ndarray) -> None:
         m, o = self.memory, self.options
@@ -241,10 +240,15 @@ class Search:
             finite = f[np.isfinite(f)]
             spread_f = float(np.std(finite)) if finite.size > 1 else 0.0
             m.f_scale = spread_f if spread_f > 0 else 1.0
-        fitness = feasible_first(f, broken)
-        shaped = np.where(np.isfinite(fitness), fitness, 0.0)
-        shaped = strategies.SHAPINGS[o.shaping](shaped)
-        m.weights = self.strategy.weights(np.where(np.isfinite(fitness), shaped, np.inf))
+        by_merit = o.restoration == "merit" and self.broken(m.incumbent) > 0  # as Step 4 will compare
+        fitness = f + o.rho * broken if by_merit else feasible_first(f, broken)
+        usable = np.isfinite(fitness)
+        if usable.any():  # a failed sample must not shift the others
+            fitness[usable] = strategies.SHAPINGS[o.shaping](fitness[usable])
+        if o.shaping == "standardised" and self.common_random_numbers and m.noisy:
+            spread = float(strategies.pair_spread(fitness))  # the noise that pairs share says nothing about the slope
+            fitness = fitness / spread if spread > 0 else fitness
+        m.weights = self.strategy.weights(fitness)
         m.d = combine(m.weights, D)
         m.kind = self.strategy.name
         if local is not None:
@@ -261,7 +265,7 @@ class Search:
         """Whether the model proposes d_k, more often the more often that succeeds."""
         m = self.memory
         by_model, by_strategy = m.wins[0] / m.wins[1], m.wins[2] / m.wins[3]
-        return bool(self._generator(4, m.batches).random() < max(0.2, by_model / (by_model + by_strategy)))
+        return bool(self.streams(4, m.batches).random() < max(0.2, by_model / (by_model + by_strategy)))
 
     def _propose_by_model(self, local: LocalModel, D: np.ndarray, broken: np.ndarray, f: np.ndarray) -> None:
         """Replace d_k by the model's step; while steps are wide, look for it from the best samples, too."""
@@ -280,7 +284,7 @@ class Search:
         self, local: LocalModel, x: np.ndarray, starts: list[np.ndarray], radius: float, backoff: np.ndarray
     ) -> np.ndarray | None:
         """The model's best step from x, in the coordinates of z."""
-        G, h = self.space.half_spaces()
+        G, h = self.space.half_spaces
         to_z = self.memory.strategy.factor * local.length
         answer = minimise(local.model, starts, radius, backoff, G @ to_z, h - G @ x, self.memory.multipliers)
         if answer is None:
@@ -340,14 +344,9 @@ class Search:
         if for_trial + for_incumbent > room:  # keep pairs whole, the trial first
             for_trial = min(for_trial, max(1, room // 2 if for_incumbent else room))
             for_incumbent = min(for_incumbent, room - for_trial)
-        points = np.concatenate(
-            [
-                np.repeat(self.space.to_x(z)[None], k, axis=0)
-                for z, k in ((m.x_trial, for_trial), (m.state.x, for_incumbent))
-            ]
-        )
-        seeds = self._seeds(max(for_trial, for_incumbent), m.batches)
+        points = np.repeat(self.space.to_x(np.stack([m.x_trial, m.state.x])), [for_trial, for_incumbent], axis=0)
         if self.common_random_numbers:
+            seeds = self._seeds(max(for_trial, for_incumbent), m.batches)
             return points, np.concatenate([seeds[:for_trial], seeds[:for_incumbent]]), for_trial
         return points, self._seeds(len(points), m.batches), for_trial
 
@@ -365,44 +364,55 @@ class Search:
             m.incumbent_row = self._remember(m.incumbent_row, m.state.x, again)
             m.incumbent_samples = again if m.incumbent_samples is None else np.vstack([m.incumbent_samples, again])
         if m.noisy is None:
-            self._learn_noise(m.trial)
+            self.learn_noise(m.trial)
         if o.samples == "race" and m.noisy is not False and self._race_is_open():
             return
         self._decide()
 
     def _race_is_open(self) -> bool:
         m = self.memory
-        if self.evaluations_left - self.reserve() < 2 or not math.isfinite(m.trial.f) or not any(self._wanted()):
+        measured = math.isfinite(m.trial.f) and math.isfinite(m.incumbent.f)
+        if self.evaluations_left - self.reserve() < 2 or not measured or not any(self._wanted()):
             return False
         restoring = self.broken(m.incumbent) > 0
         decrease = 0.5 * self._rule().kappa * float(m.state.sigma) ** 2
+        difference, clearance = float(m.trial.f - m.incumbent.f), np.zeros(0)
+        error, certain = self._difference_error()
+        samples = (int(m.trial.n), int(m.incumbent.n))
         if restoring:
-            difference = self.broken(m.trial) - self.broken(m.incumbent) + decrease
-            error = float(np.max(m.noise[1:], initial=0.0)) * math.sqrt(1 / m.trial.n + 1 / m.incumbent.n)
-            clearance = np.zeros(0)
+            less_broken = self.broken(m.trial) - self.broken(m.incumbent)
+            its_error = float(np.max(m.noise[1:], initial=0.0)) * math.sqrt(1 / m.trial.n + 1 / m.incumbent.n)
+            certain = False
+            if self.options.restoration == "merit":
+                rho = self.options.rho
+                difference, error = difference + rho * less_broken, math.hypot(error, rho * its_error)
+            else:
+                difference, error = less_broken, its_error
         else:
-            difference = float(m.trial.f - m.incumbent.f) + decrease
-            error = self._difference_error()
             clearance = self._clearance(m.trial)
         clearance_error = m.noise[1:] / math.sqrt(m.trial.n) if clearance.size else clearance
-        return self.race.undecided(difference, error, clearance, clearance_error, (int(m.trial.n), int(m.incumbent.n)))
+        return self.race.undecided(difference + decrease, error, clearance, clearance_error, samples, certain)
 
-    def _difference_error(self) -> float:
-        """The standard error of f~_trial - f_k; paired where both saw the same random numbers."""
+    def _difference_error(self) -> tuple[float, bool]:
+        """The standard error of f~_trial - f_k, paired where both saw the same random numbers, and whether it is surely
+        zero."""
         m = self.memory
         if self.common_random_numbers and m.trial_samples is not None and m.incumbent_samples is not None:
             k = min(len(m.trial_samples), len(m.incumbent_samples))
+            pairs = m.trial_samples[:k, 0] - m.incumbent_samples[:k, 0]
+            if k >= CERTAIN and np.ptp(pairs) <= 1e-12 * np.abs(m.trial_samples[:k, 0]).max():
+                return 0.0, True  # all the noise is shared: the difference is known
             if k >= 4:
-                return float(np.std(m.trial_samples[:k, 0] - m.incumbent_samples[:k, 0], ddof=1)) / math.sqrt(k)
-        return float(m.noise[0]) * math.sqrt(1 / m.trial.n + 1 / m.incumbent.n)
+                return float(np.std(pairs, ddof=1)) / math.sqrt(k), False
+        return float(m.noise[0]) * math.sqrt(1 / m.trial.n + 1 / m.incumbent.n), False
 
     def _decide(self) -> None:
         m, o, rule = self.memory, self.options, self._rule()
         before, sigma = m.state.x, m.state.sigma
-        broken_incumbent = self.broken(m.incumbent)
+        broken_trial, broken_incumbent = self.broken(m.trial), self.broken(m.incumbent)
         trial, incumbent = comparable(
             np.float64(m.trial.f),
-            np.float64(self.broken(m.trial)),
+            np.float64(broken_trial),
             np.float64(m.incumbent.f),
             np.float64(broken_incumbent),
             rho=o.rho if o.restoration == "merit" else None,
@@ -410,7 +420,7 @@ class Search:
         m.state, success = algorithm.decide(m.state, m.x_trial, trial, incumbent, rule)
         if not success and not math.isfinite(m.incumbent.f):  # the start failed: what works is farther away, not nearer
             m.state = m.state._replace(sigma=np.minimum(sigma * rule.growth, rule.sigma_max).astype(sigma.dtype))
-        self._learn_noise(m.trial, 0.1 if m.trial.n >= 8 else 0.0)
+        self.learn_noise(m.trial, 0.1 if m.trial.n >= 8 else 0.0)
         self._count_stalls(broken_incumbent, bool(success))
         if success:
             m.incumbent, m.incumbent_row = m.trial, m.trial_row
@@ -429,7 +439,7 @@ class Search:
             samples_trial=int(m.trial.n),
             samples_incumbent=int(m.incumbent.n),
             success=bool(success),
-            feasible=bool(self.broken(m.incumbent) <= 0),
+            feasible=(broken_trial if success else broken_incumbent) <= 0,
             kind=m.kind,
         )
         m.trial_samples = m.incumbent_samples = m.directions = None
@@ -440,7 +450,8 @@ class Search:
         an iteration. Under noise a stall is counted when sigma is lifted, without it every iteration."""
         m = self.memory
         if m.noisy:
-            gain, least = m.incumbent.f - m.trial.f, 2 * float(m.noise[0]) / math.sqrt(self.race.most)
+            gain = float(m.incumbent.f - m.trial.f) if success else 0.0
+            least = 2 * float(m.noise[0]) / math.sqrt(self.race.most)
         else:
             best = float(m.trial.f if success else m.incumbent.f)
             gain, least = m.progress_f - best, 1e-5 * max(abs(best), m.f_scale or 0.0)
@@ -474,16 +485,35 @@ class Search:
 
     def margin(self) -> np.ndarray:
         """How far below zero a constraint must be for the certificate to have a good chance."""
-        return self.margin_for(self.reserve()) if self.memory.noisy else np.zeros(len(self.memory.noise) - 1)
+        m = self.memory
+        if not m.noisy:
+            return np.zeros(len(m.noise) - 1)
+        key = (self.reserve(), m.looks, m.noise.tobytes())
+        if self._margin is None or self._margin[0] != key:
+            self._margin = key, self.margin_for(self.reserve())
+        return self._margin[1]
 
-    def margin_for(self, samples: float, error: np.ndarray | float = 0.0) -> np.ndarray:
+    @cached_property
+    def ranges(self) -> list[tuple[float, float]] | None:
+        """The range of each inequality, if they were given: an equality's both ways, with its tolerance."""
+        given, m, tolerance = self.options.constraint_range, self.memory, self.options.equality_tolerance
+        if given is None:
+            return None
+        if len(given) != m.constraints:
+            raise ValueError(f"constraint_range has {len(given)} pairs for {m.constraints} constraints")
+        return (
+            [tuple(given[i]) for i in range(len(given)) if i not in m.equal]
+            + [(given[i][0] - tolerance, given[i][1] - tolerance) for i in m.equal]
+            + [(-given[i][1] - tolerance, -given[i][0] - tolerance) for i in m.equal]
+        )
+
+    def margin_for(self, samples: int, error: np.ndarray | float = 0.0) -> np.ndarray:
         """How far below zero to aim so that this many samples certify all constraints in four of five cases, when the
         point aimed at is known with a standard error of `error`."""
         m = self.memory
         r, deviation = max(len(m.noise) - 1, 1), m.noise[1:] / math.sqrt(max(samples, 2))
-        bound = -ndtri(spend(self.confidence, m.looks + 2) / r)
-        luck = ndtri(0.8 ** (1 / r))
-        return bound * deviation + luck * np.sqrt(deviation**2 + np.square(error))
+        bound = expected_width(m.noise[1:], samples, spend(self.confidence, m.looks + 2), self.ranges)
+        return bound + ndtri(0.8 ** (1 / r)) * np.sqrt(deviation**2 + np.square(error))
 
     def _clearance(self, e: Estimate) -> np.ndarray:
         """The constraints of an estimate relative to what is allowed: <= 0 passes."""
@@ -493,7 +523,7 @@ class Search:
 
     def broken(self, e: Estimate) -> float:
         """By how much an estimate violates what is allowed; +inf for a failed evaluation."""
-        return float(violation(self._clearance(e))) if math.isfinite(e.f) else math.inf
+        return max(0.0, *self._clearance(e).tolist(), 0.0) if math.isfinite(e.f) else math.inf
 
     def reserve(self) -> int:
         """The evaluations kept for the certificate."""

@@ -6,6 +6,7 @@ only ever called at `to_x(z)`, which lies within the bounds to the last bit.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -55,8 +56,10 @@ class Space:
         self.bounded = bool(np.any(np.isfinite(self.lower) | np.isfinite(self.upper)))
         self.z_lower = ((self.lower - self.origin) / self.scale).astype(self.dtype)
         self.z_upper = ((self.upper - self.origin) / self.scale).astype(self.dtype)
+        self.lower, self.upper = self.lower.astype(self.dtype), self.upper.astype(self.dtype)
         self.G, self.h = self._half_spaces(linear or [])
         self.linear = len(self.h) > 0
+        self.confined = self.bounded or self.linear
 
     def _half_spaces(self, linear: list[LinearConstraint]) -> tuple[np.ndarray, np.ndarray]:
         """All linear constraints as G z <= h."""
@@ -75,6 +78,7 @@ class Space:
                 limits.append(sign * (side[used] - A[used] @ self.origin))
         return np.vstack(rows), np.concatenate(limits)
 
+    @cached_property
     def half_spaces(self) -> tuple[np.ndarray, np.ndarray]:
         """Bounds and linear constraints together, as G z <= h."""
         up, down = np.isfinite(self.z_upper), np.isfinite(self.z_lower)
@@ -88,15 +92,22 @@ class Space:
 
     def to_x(self, z: np.ndarray) -> np.ndarray:
         """From the search's variables to the user's, never outside the bounds."""
-        x = self.origin + self.scale * z
+        x = self.scale * z
+        x += self.origin
         return (np.clip(x, self.lower, self.upper) if self.bounded else x).astype(self.dtype, copy=False)
+
+    def confine(self, x: np.ndarray) -> np.ndarray:
+        """`project` in the user's variables."""
+        if self.linear:
+            return self.to_x(self.project(self.to_z(x)))
+        return np.clip(x, self.lower, self.upper) if self.bounded else x
 
     def project(self, z: np.ndarray) -> np.ndarray:
         """The nearest point (or points, one a row) inside bounds and linear constraints."""
         if self.linear:
-            G, h = self.half_spaces()
+            G, h = self.half_spaces
             rows = np.atleast_2d(z)
-            inside = np.array([project_polyhedron(row, G, h) for row in rows]).reshape(z.shape)
+            inside = np.array([project_polyhedron(row, G, h) for row in rows], dtype=self.dtype).reshape(z.shape)
             return np.clip(inside, self.z_lower, self.z_upper)
         return np.clip(z, self.z_lower, self.z_upper) if self.bounded else z
 

@@ -119,3 +119,9 @@ def test_blending_noise_averages_variances():
     e = estimate(np.array([[0.0, 1.0], [2.0, 1.0]]))  # variances 2 and 0
     assert blend_noise(np.array([2.0, 2.0]), e, 0.5) == pytest.approx([math.sqrt(3), math.sqrt(2)])
     assert blend_noise(np.array([2.0, 2.0]), e, 1.0) == pytest.approx([math.sqrt(2), 0.0])
+
+
+def test_equal_numbers_show_no_noise():
+    e = estimate(np.full((20, 1), -0.05))
+    assert e.mean[0] == -0.05 and e.squares[0] == 0.0
+    assert pool(e, estimate(np.full((7, 1), -0.05))).squares[0] == 0.0

@@ -90,7 +90,7 @@ def test_the_models_minimum_is_scipys(seed):
     hessian[0] = hessian[0] @ hessian[0] + np.eye(n)  # convex objective, convex constraint
     hessian[1] = 0.3 * (hessian[1] @ hessian[1] + np.eye(n))
     value[1] = -1.0
-    model = Model(value, gradient, hessian, np.ones(2), np.zeros(2), np.zeros(2), 99)
+    model = Model(value, gradient, hessian, np.ones(2), np.zeros(2), 99)
     none = np.zeros((0, n)), np.zeros(0)
     ours, multipliers = minimise(model, [np.zeros(n)], 2.0, np.zeros(1), *none, np.zeros(1), rounds=30, keep_slack=0.0)
     theirs = minimize(
@@ -106,7 +106,7 @@ def test_the_models_minimum_is_scipys(seed):
 
 
 def test_backoff_radius_and_half_spaces_are_kept():
-    slope = Model(*map(np.array, ([0.0, -1.0], [[-1.0, 0.0], [1.0, 0.0]])), np.zeros((2, 2, 2)), *np.zeros((3, 2)), 9)
+    slope = Model(*map(np.array, ([0.0, -1.0], [[-1.0, 0.0], [1.0, 0.0]])), np.zeros((2, 2, 2)), *np.zeros((2, 2)), 9)
     none = np.zeros((0, 2)), np.zeros(0)
 
     def reach(radius=5.0, backoff=0.0, G=none[0], h=none[1]):

@@ -182,6 +182,7 @@ def test_restoration_and_rho():
     assert lost.sum() > 3 and np.any(np.diff((f + 0.01 * broken)[lost]) > 0)
     f, broken = way_back(restoration="merit", rho=0.01)
     assert np.all(np.diff(f + 0.01 * broken) <= 0) and broken[-1] > 0  # not at that price
+    assert f[-1] < 0.1 * f[0]  # but on to the minimum of the merit: samples are ranked by it, too
     f, broken = way_back(restoration="merit", rho=1000.0)
     assert broken[-1] == 0 and np.all(np.diff((f + 1000 * broken)[broken > 0]) <= 0)
 

@@ -14,7 +14,7 @@ from pcces.strategies.base import descent_weights, mirrored
 from pcces.strategies.cma import cma, default_population, simplex_weights
 from pcces.strategies.gaussian import gaussian
 from pcces.strategies.guided import guided, orthonormal_rows
-from pcces.strategies.shaping import centred_rank, raw, standardised
+from pcces.strategies.shaping import centred_rank, pair_spread, raw, standardised
 
 
 @pytest.fixture
@@ -318,3 +318,15 @@ def test_shaping_of_equal_values_and_raw():
     assert centred_rank(np.full(4, 3.0)).tolist() == [0.0] * 4
     f = np.array([1.0, 5.0])
     assert raw(f) is f and set(strategies.SHAPINGS) == {"raw", "standardised", "rank"}
+
+
+@given(st.integers(0, 1000))
+def test_the_pair_spread_does_not_see_what_pairs_share(seed):
+    rng = np.random.default_rng(seed)
+    f, shared = rng.standard_normal(12), 100 * rng.standard_normal(6)
+    noisy = f + np.concatenate([shared, shared])
+    assert pair_spread(noisy) == pytest.approx(pair_spread(f))
+    noisy[[2, 9]] = np.inf  # two pairs fail: the others count
+    kept = np.array([0, 1, 4, 5, 6, 7, 10, 11])
+    assert pair_spread(noisy) == pytest.approx(pair_spread(f[kept]))
+    assert pair_spread(np.full(4, np.inf)) == 0.0

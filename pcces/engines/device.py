@@ -23,8 +23,9 @@ from jax.sharding import AxisType, Mesh, PartitionSpec
 from pcces.envs.task import Task
 from pcces.rl.keys import key
 from pcces.rl.normalizer import Normalizer
+from pcces.rl.outcome import Outcome
 from pcces.rl.policy import Policy
-from pcces.rl.rollout import Outcome, rollout
+from pcces.rl.rollout import rollout
 
 Array = Any
 CHUNK = 10  # iterations a call

@@ -46,8 +46,8 @@ class Candidates:
             setattr(self, name, np.concatenate([getattr(self, name), np.asarray(value)[None]]))
         self.squares = np.concatenate([self.squares, fresh.squares[None]])
         if len(self) > MOST:
-            worst = self.order(1.0)[-1]
-            self._keep([i for i in range(len(self)) if i != (worst if worst < len(self) - 1 else 0)])
+            worst = next(i for i in reversed(self.order(1.0)) if i != len(self) - 1)  # the newest may still move up
+            self._keep([i for i in range(len(self)) if i != worst])
 
     def order(self, z: float) -> np.ndarray:
         """Best first: by f among those whose constraints hold with z standard errors to spare, then by how much they do not.

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pcces.certificate import Certificate, spend, upper_bounds
+from pcces.certificate import Certificate, expected_width, spend, upper_bounds
 from pcces.envs.task import Task
 from pcces.rl.candidates import Candidates
 from pcces.rl.normalizer import Normalizer
@@ -17,6 +17,7 @@ from pcces.rl.problem import Problem
 
 SCREENED = 12  # candidates that are looked at again
 LOOKS = 6  # of which so many may be put to the test
+MOST_EPISODES = 16  # times the episodes asked for, where a test needs more
 Play = Callable[[np.ndarray, Normalizer, int, int], Any]  # x, normalisation, episodes, seed -> Outcome
 
 
@@ -93,17 +94,15 @@ def choose(
         order = np.append(order, len(candidates) - 1)  # where the search ended
     screened = []
     for number, i in enumerate(order):
-        normalizer = normalizer_of(candidates.mean[i], candidates.std[i])
-        y = np.asarray(problem.outputs(play(candidates.x[i], normalizer, episodes // 2, seed + number)), dtype=float)
-        # What the bound will ask for on top of the mean, roughly.
-        upper = y.mean(0) + 2.5 * y.std(0) / math.sqrt(episodes)
-        over = max(float(np.max(upper[1:], initial=-math.inf)), 0.0) if np.all(np.isfinite(y)) else math.inf
-        screened.append((over, float(y[:, 0].mean()), i))
+        x, normalizer = candidates.x[i], normalizer_of(candidates.mean[i], candidates.std[i])
+        y = np.asarray(problem.outputs(play(x, normalizer, episodes // 2, seed + number)), dtype=float)
+        needed, over = _plan(y[:, 1:], episodes, confidence, ranges(task, policy, problem, x))
+        screened.append((over, float(y[:, 0].mean()), needed, i))
     best = None
-    for look, (_, _, i) in enumerate(sorted(screened)[:LOOKS], 1):
+    for look, (_, _, needed, i) in enumerate(sorted(screened)[:LOOKS], 1):
         x, normalizer = candidates.x[i], normalizer_of(candidates.mean[i], candidates.std[i])
         certificate, outcome = certify(
-            task, policy, problem, play, x, normalizer, episodes, seed + len(order) + look, confidence, look
+            task, policy, problem, play, x, normalizer, needed, seed + len(order) + look, confidence, look
         )
         worst = max(certificate.upper_bounds, default=-math.inf)
         if certificate.holds or best is None or worst < best[0]:
@@ -112,3 +111,21 @@ def choose(
             break
     assert best is not None
     return best[1:]
+
+
+def _plan(
+    c: np.ndarray, episodes: int, confidence: float, limits: list[tuple[float, float]] | None
+) -> tuple[int, float]:
+    """How many episodes a test should have to be passed, and how much the constraints still lack if even the most are
+    too few: a policy close to its limit, or costs that could be much higher than they were, need more of them."""
+    if not np.all(np.isfinite(c)):
+        return episodes, math.inf
+    lacks: float = 0.0
+    for needed in (episodes * factor for factor in (1, 2, 4, 8, MOST_EPISODES)):
+        # One and a half standard errors more than expected: the mean seen here is uncertain, and so will be the next.
+        unsure = 1.5 * c.std(0) * math.sqrt(1 / len(c) + 1 / needed)
+        upper = c.mean(0) + unsure + expected_width(c.std(0), needed, spend(confidence, 1), limits)
+        lacks = max(float(np.max(upper, initial=-math.inf)), 0.0)
+        if lacks == 0:
+            break
+    return needed, lacks

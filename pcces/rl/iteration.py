@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from array_api_compat import array_namespace
-
 from pcces import algorithm, strategies
+from pcces.arrays import array_namespace
 from pcces.barrier import barrier, comparable, feasible_first, violation
 from pcces.estimation import Estimate
 from pcces.rl.normalizer import Normalizer, carry_over, update
@@ -127,9 +126,8 @@ def conclude(
 
     waiting = es.k < settings.warm_up
     success = success & ~waiting
-    grown = xp.clip(
-        es.sigma_es * xp.where(success, settings.growth, settings.shrink), 0.01 * settings.sigma_es0, settings.sigma_es0
-    )
+    factor = xp.astype(xp.where(success, settings.growth, settings.shrink), es.sigma_es.dtype)
+    grown = xp.clip(es.sigma_es * factor, 0.01 * settings.sigma_es0, settings.sigma_es0)
     after = algorithm.State(
         xp.where(waiting, es.x, decided.x),
         xp.where(waiting, sigma, decided.sigma),

@@ -23,8 +23,9 @@ from jax.experimental.pallas import triton
 from pcces.envs.task import Task
 from pcces.rl.keys import bits, folded, key
 from pcces.rl.normalizer import Normalizer, normalise
+from pcces.rl.outcome import Outcome, Trajectory
 from pcces.rl.policy import Policy, forward
-from pcces.rl.rollout import CHUNK, Outcome, Trajectory, unrecorded
+from pcces.rl.rollout import CHUNK, unrecorded
 from pcces.rl.scalars import Numbers, UnsupportedError, evaluate, numbers, trace
 
 Array = Any

@@ -15,9 +15,10 @@ from pcces.estimation import estimate
 from pcces.rl import iteration, surrogate
 from pcces.rl.iteration import Learner, Seen
 from pcces.rl.normalizer import Normalizer, identity, normalise, update
+from pcces.rl.outcome import Outcome, Trajectory
 from pcces.rl.policy import Policy
 from pcces.rl.problem import Problem
-from pcces.rl.rollout import Outcome, Trajectory, rollout
+from pcces.rl.rollout import rollout
 from pcces.rl.settings import Settings
 
 Array = Any

@@ -15,8 +15,7 @@ from functools import reduce
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from array_api_compat import array_namespace
-
+from pcces.arrays import array_namespace
 from pcces.envs.task import Continuous, Discrete
 
 Array = Any

@@ -10,8 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from array_api_compat import array_namespace
-
+from pcces.arrays import array_namespace
 from pcces.envs.task import Task
 
 Array = Any
@@ -78,6 +77,8 @@ def problem_for(
             raise ValueError(
                 f"{task.name} has {len(costs)} costs ({', '.join(costs)}), got {len(thresholds)} thresholds"
             )
+        if not all(map(math.isfinite, thresholds)):
+            raise ValueError(f"a threshold must be a finite number, got {threshold}")
     low, high = task.entropy_bounds if entropy_bounds is None else entropy_bounds
     if not low < high:
         raise ValueError(f"entropy bounds must be low < high, got {low} and {high}")

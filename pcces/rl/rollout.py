@@ -7,7 +7,7 @@ its actions and the randomness of its task, so equal keys mean common random num
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -15,30 +15,11 @@ import jax.numpy as jnp
 from pcces.envs.task import Task
 from pcces.rl.keys import ours
 from pcces.rl.normalizer import Normalizer, normalise
+from pcces.rl.outcome import Outcome, Trajectory
 from pcces.rl.policy import Policy, forward
 
 Array = Any
 CHUNK = 50  # steps between two looks whether all episodes have ended
-
-
-class Outcome(NamedTuple):
-    """What an episode came to; the last axis is episodes."""
-
-    returns: Array  # sum of rewards
-    discounted: Array  # sum of discounted rewards
-    costs: Array  # (r, B) sums
-    entropy: Array  # summed over the episode
-    length: Array  # steps taken
-
-
-class Trajectory(NamedTuple):
-    """Every step, time first and episodes last. Steps after an episode's end are not `alive` and hold zeros."""
-
-    observations: Array  # (T, size, B), raw
-    actions: Array  # (T, B) integers, or (T, dims, B)
-    rewards: Array  # (T, B)
-    costs: Array  # (T, r, B)
-    alive: Array  # (T, B)
 
 
 def rollout(

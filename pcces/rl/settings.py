@@ -18,8 +18,8 @@ class Settings:
     iterations: int = 300
     hidden: tuple[int, ...] = (10, 10)  # widths of the policy's layers
     log_std: float = 0.0  # a Gaussian head's log standard deviation at the start
-    last_layer: float = 1.0  # scale of the last layer's weights at the start
-    initial_tries: int = 256  # random policies of which the best is x_0
+    last_layer: float = 2.0  # scale of the last layer's weights at the start
+    initial_tries: int = 1024  # random policies of which the best is x_0
     # Step sizes
     sigma0: float = 0.3
     sigma_min: float = 0.0
@@ -49,7 +49,7 @@ class Settings:
     # Estimation
     episodes: int = 32  # N_k, of the trial point and of the incumbent
     metric_episodes: int = 32  # fresh episodes of x_k behind an iteration's metrics, at least `episodes`
-    member_episodes: int = 1  # episodes a sample is judged by
+    member_episodes: int = 2  # episodes a sample is judged by
     incumbent: str = "fresh"  # fresh: estimated anew every iteration; kept: as the paper's Step 4 reads
     common_random_numbers: bool = True  # trial and incumbent, and mirrored pairs, play the same episodes
     normalise: bool = True  # observations
@@ -108,6 +108,8 @@ PAPER = Settings(
     shrink=0.99,
     beta=5.0,
     initial_tries=1,
+    last_layer=1.0,
+    member_episodes=1,
     shaping="raw",
     constraint_z=0.0,
     restoration="none",

@@ -9,8 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from array_api_compat import array_namespace
-
+from pcces.arrays import array_namespace
 from pcces.loops import repeat
 from pcces.rl.policy import Policy, affine, back
 

@@ -5,6 +5,6 @@ from pcces.strategies.base import Strategy, mirrored
 from pcces.strategies.cma import cma
 from pcces.strategies.gaussian import gaussian
 from pcces.strategies.guided import guided
-from pcces.strategies.shaping import SHAPINGS
+from pcces.strategies.shaping import SHAPINGS, pair_spread
 
-__all__ = ["SHAPINGS", "Strategy", "asebo", "cma", "gaussian", "guided", "mirrored"]
+__all__ = ["SHAPINGS", "Strategy", "asebo", "cma", "gaussian", "guided", "mirrored", "pair_spread"]

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from array_api_compat import array_namespace
-
-from pcces.strategies.base import Array, Strategy, descent_weights
+from pcces.arrays import Array, array_namespace
+from pcces.strategies.base import Strategy, descent_weights
 from pcces.strategies.guided import subspace_directions
 
 
@@ -42,7 +41,7 @@ def active_subspace(archive: Array, threshold: float, least: int) -> tuple[Array
     index = xp.arange(energy.shape[0])
     wanted = (before < threshold * total) | (index < least)
     keep = wanted & (energy > 1e-8 * energy[0])
-    scale = xp.where(keep, 1 / xp.sqrt(xp.where(keep, energy, xp.ones_like(energy))), xp.zeros_like(energy))
+    scale = xp.where(keep, 1 / xp.sqrt(xp.where(keep, energy, 1.0)), 0.0)
     return (vectors * scale).T @ archive, xp.sum(xp.astype(keep, archive.dtype))
 
 
@@ -76,7 +75,7 @@ def asebo(
         xp = array_namespace(surrogate)
         inside = xp.sum((state.basis @ surrogate) ** 2)
         total = xp.sum(surrogate**2)
-        outside = xp.where(total > 0, 1 - inside / xp.where(total > 0, total, xp.ones_like(total)), 1.0)
+        outside = xp.where(total > 0, 1 - inside / xp.where(total > 0, total, 1.0), 1.0)
         archive = xp.concat([surrogate[None, :], decay * state.archive[:-1]])
         count = state.count + 1
         warm = count >= m
@@ -84,10 +83,12 @@ def asebo(
         low, high = alpha_range
         return ASEBOState(
             archive,
-            xp.where(warm, basis, xp.zeros_like(basis)),
-            xp.where(warm, rank, xp.zeros_like(rank)),
+            xp.where(warm, basis, 0.0),
+            xp.where(warm, rank, 0.0),
             xp.astype(xp.where(warm, xp.clip(outside, low, high), 1.0), surrogate.dtype),
             count,
         )
 
-    return Strategy("asebo", init, lambda n: n + m, directions, lambda fitness: descent_weights(fitness, beta), update)
+    return Strategy(
+        "asebo", init, lambda n: n + m, directions, lambda fitness: descent_weights(fitness, beta), update, lazy=True
+    )

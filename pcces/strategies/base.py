@@ -10,9 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from array_api_compat import array_namespace
-
-Array = Any
+from pcces.arrays import Array, array_namespace
 
 
 class Strategy(NamedTuple):
@@ -30,6 +28,8 @@ class Strategy(NamedTuple):
     update: Callable[[Any, Array, Array, Array, Array], Any]
     """Step 5: state, directions (may be None where a strategy needs only d_k), weights, the step that was taken in units
     of sigma (zero after a failure), a surrogate gradient or d_k itself -> state"""
+    lazy: bool = False
+    """whether a population need not be held: directions are linear in z, and update asks for d_k only"""
 
 
 def mirrored(directions: Array) -> Array:
@@ -53,4 +53,4 @@ def descent_weights(fitness: Array, beta: float) -> Array:
     finite = xp.isfinite(fitness)
     usable = finite[:half] & finite[half:]
     both = xp.concat([usable, usable])
-    return xp.where(both, -beta / (2 * half) * fitness, xp.zeros_like(fitness))
+    return xp.where(both, -beta / (2 * half) * fitness, 0.0)

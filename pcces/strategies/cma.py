@@ -7,27 +7,31 @@ trace n and sigma carries the scale. Equation numbers: N. Hansen, "The CMA Evolu
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from array_api_compat import array_namespace
 
-from pcces.strategies.base import Array, Strategy
+from pcces.arrays import Array, array_namespace
+from pcces.strategies.base import Strategy
 
 
 class CMAState(NamedTuple):
     """The covariance C_k, a factor of it, and the evolution path."""
 
     covariance: Array  # C, trace n
-    factor: Array  # A with A A^T = C
+    factor: Array  # A with A A^T = C, and orthogonal columns
     path: Array  # p_c
 
 
+@lru_cache(maxsize=16)
 def simplex_weights(population: int) -> np.ndarray:
     """Positive recombination weights of the better half, a point of the simplex (eq. 49)."""
     mu = population // 2
     w = np.log(mu + 0.5) - np.log(np.arange(1, mu + 1))
-    return w / w.sum()
+    w /= w.sum()
+    w.flags.writeable = False
+    return w
 
 
 def default_population(n: int) -> int:
@@ -58,7 +62,7 @@ def cma(condition_max: float = 1e14) -> Strategy:
         simplex = xp.asarray(simplex_weights(fitness.shape[0]), dtype=fitness.dtype)
         rank = xp.argsort(xp.argsort(fitness, stable=True), stable=True)
         padded = xp.concat([simplex, xp.zeros((fitness.shape[0] - simplex.shape[0],), dtype=fitness.dtype)])
-        return xp.where(xp.isfinite(fitness), padded[rank], xp.zeros_like(fitness))
+        return xp.where(xp.isfinite(fitness), padded[rank], 0.0)
 
     def update(state: CMAState, directions: Array, weights: Array, step: Array, surrogate: Array) -> CMAState:
         xp = array_namespace(directions)
@@ -68,8 +72,8 @@ def cma(condition_max: float = 1e14) -> Strategy:
         c_1 = 2 / ((n + 1.3) ** 2 + mu_eff)  # eq. 57
         c_mu = min(1 - c_1, 2 * (mu_eff - 2 + 1 / mu_eff) / ((n + 2) ** 2 + mu_eff))  # eq. 58
         # A mean of mu_eff directions is sqrt(mu_eff) times shorter than one of them; a longer step would distort C.
-        length = xp.linalg.vector_norm(xp.linalg.solve(state.factor, step[:, None])[:, 0])
-        longest = math.sqrt(n) / xp.where(length > 0, length, xp.ones_like(length))
+        length = xp.sqrt(xp.sum((step @ state.factor / xp.sum(state.factor**2, axis=0)) ** 2))  # of A^-1 step
+        longest = math.sqrt(n) / xp.where(length > 0, length, 1.0)
         scaled = step * xp.where(longest < math.sqrt(mu_eff), longest, math.sqrt(mu_eff))
         path = xp.where(length > 0, (1 - c_c) * state.path + math.sqrt(c_c * (2 - c_c)) * scaled, state.path)  # eq. 24
         rank_mu = (directions.T * weights) @ directions + (1 - xp.sum(weights)) * state.covariance
@@ -78,7 +82,7 @@ def cma(condition_max: float = 1e14) -> Strategy:
         )  # eq. 30
         covariance = covariance * (n / xp.linalg.trace(covariance))
         values, vectors = xp.linalg.eigh(covariance)
-        values = xp.clip(values, xp.max(values) / condition_max, None)
+        values = xp.maximum(values, values[-1:] / condition_max)  # in ascending order
         return CMAState((vectors * values) @ vectors.T, vectors * xp.sqrt(values), path)
 
     return Strategy("cma", init, lambda n: n, directions, weights, update)

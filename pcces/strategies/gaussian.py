@@ -27,4 +27,5 @@ def gaussian(beta: float = 1.0) -> Strategy:
         directions=lambda state, z: z,
         weights=lambda fitness: descent_weights(fitness, beta),
         update=lambda state, directions, weights, step, surrogate: state,
+        lazy=True,
     )

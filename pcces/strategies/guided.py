@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from array_api_compat import array_namespace
-
-from pcces.strategies.base import Array, Strategy, descent_weights
+from pcces.arrays import Array, array_namespace
+from pcces.strategies.base import Strategy, descent_weights
 
 
 class GuidedState(NamedTuple):
@@ -36,7 +35,7 @@ def orthonormal_rows(archive: Array, tolerance: float = 1e-4) -> tuple[Array, Ar
     xp = array_namespace(archive)
     energy, vectors = xp.linalg.eigh(archive @ archive.T)
     keep = energy > tolerance**2 * xp.max(energy)
-    scale = xp.where(keep, 1 / xp.sqrt(xp.where(keep, energy, xp.ones_like(energy))), xp.zeros_like(energy))
+    scale = xp.where(keep, 1 / xp.sqrt(xp.where(keep, energy, 1.0)), 0.0)
     return (vectors * scale).T @ archive, xp.sum(xp.astype(keep, archive.dtype))
 
 
@@ -45,7 +44,7 @@ def remember(archive: Array, gradient: Array) -> Array:
     xp = array_namespace(archive)
     length = xp.linalg.vector_norm(gradient)
     usable = xp.isfinite(length) & (length > 0)
-    unit = xp.where(usable, gradient / xp.where(usable, length, xp.ones_like(length)), xp.zeros_like(gradient))
+    unit = xp.where(usable, gradient / xp.where(usable, length, 1.0), 0.0)
     shifted = xp.concat([xp.astype(unit, archive.dtype)[None, :], archive[:-1]])
     return xp.where(usable, shifted, archive)
 
@@ -56,7 +55,8 @@ def subspace_directions(z: Array, basis: Array, rank: Array, alpha: Array) -> Ar
     m, n = basis.shape
     alpha = xp.where(rank > 0, alpha, 1.0)
     inside = xp.sqrt((1 - alpha) / xp.where(rank > 0, rank, 1.0))
-    return xp.astype(xp.sqrt(alpha / n), z.dtype) * z[:, :n] + xp.astype(inside, z.dtype) * (z[:, n : n + m] @ basis)
+    # The few normals of U d' are scaled, not the many numbers they become.
+    return xp.astype(xp.sqrt(alpha / n), z.dtype) * z[:, :n] + (xp.astype(inside, z.dtype) * z[:, n : n + m]) @ basis
 
 
 def guided(m: int = 20, alpha: float = 0.5, beta: float = 5.0) -> Strategy:
@@ -86,4 +86,6 @@ def guided(m: int = 20, alpha: float = 0.5, beta: float = 5.0) -> Strategy:
         archive = remember(state.archive, surrogate)
         return GuidedState(archive, *orthonormal_rows(archive))
 
-    return Strategy("guided", init, lambda n: n + m, directions, lambda fitness: descent_weights(fitness, beta), update)
+    return Strategy(
+        "guided", init, lambda n: n + m, directions, lambda fitness: descent_weights(fitness, beta), update, lazy=True
+    )

@@ -8,12 +8,13 @@ without noise the step is that of sequential quadratic programming. Host only (N
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
 from pcces.archive import Archive
-from pcces.qp import quadratic_program, solve_lower
+from pcces.qp import quadratic_program, solve_lower, solve_positive, whitened_program
 
 REACH = 1.5  # under noise a model uses all points within this many spreads
 
@@ -26,7 +27,6 @@ class Model(NamedTuple):
     hessian: np.ndarray  # (1 + r, n, n)
     spread: np.ndarray  # (1 + r,) standard deviation of the data around its mean
     error: np.ndarray  # (1 + r,) of a prediction near the centre: misfit, and noise that did not average out
-    misfit: np.ndarray  # (1 + r,) residual variance, corrected for the degrees of freedom, of a single evaluation
     points: int  # how many went in
 
     def __call__(self, U: np.ndarray) -> np.ndarray:
@@ -44,15 +44,24 @@ def coefficients(n: int) -> int:
     return (n + 1) * (n + 2) // 2
 
 
-def _features(U: np.ndarray, quadratic: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    n = U.shape[1]
+@lru_cache(maxsize=4)
+def _pairs(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The products u_i u_j of a quadratic's second-order terms, and their factors: 1/2 u' hessian u."""
     i, j = np.triu_indices(n)
-    columns = [np.ones((len(U), 1)), U]
+    return i, j, np.where(i == j, 0.5, 1.0)
+
+
+def _features(U: np.ndarray, quadratic: bool) -> np.ndarray:
+    """1, u_i and u_i u_j, a row each: products of rows are faster than products of columns."""
+    k, n = U.shape
+    phi = np.empty((coefficients(n) if quadratic else n + 1, k))
+    phi[0] = 1.0
+    phi[1 : n + 1] = U.T
     if quadratic:
-        products = U[:, i] * U[:, j]
-        products[:, i == j] *= 0.5
-        columns.append(products)
-    return np.hstack(columns), i, j
+        i, j, factors = _pairs(n)
+        products = np.multiply(phi[i + 1], phi[j + 1], out=phi[n + 1 :])
+        products *= factors[:, None]
+    return phi
 
 
 def fit(
@@ -69,33 +78,33 @@ def fit(
     (array([[-2.,  0.]]), np.float64(2.0))
     """
     n, quadratic = U.shape[1], len(U) >= 2 * U.shape[1] + 1
-    phi, i, j = _features(U, quadratic)
-    noisy = bool(np.any(noise > 0))
-    trust = counts / (1 + counts / 20) if noisy else np.ones(len(U))  # many repeats at one point say little elsewhere
-    weights = kernel * trust
-    centre = np.average(Y, axis=0, weights=weights)
-    spread = np.sqrt(np.average((Y - centre) ** 2, axis=0, weights=weights)) + 1e-300
-    Z = (Y - centre) / spread
-    relative = float(np.min(np.minimum((noise / spread) ** 2, 1.0)))
-    penalty = np.full(phi.shape[1], ridge * relative + 1e-8)
+    phi = _features(U, quadratic)
+    noisy = bool((noise > 0).any())
+    weights = kernel * counts / (1 + counts / 20) if noisy else kernel  # many repeats at one point say little elsewhere
+    share = weights / weights.sum()
+    centre = share @ Y
+    Z = Y - centre
+    spread = np.sqrt(share @ Z**2) + 1e-300
+    Z /= spread
+    relative = min(float(((noise / spread) ** 2).min()), 1.0)
+    penalty = np.full(len(phi), ridge * relative + 1e-8)
     penalty[1 : n + 1] = 1e-3 * relative + 1e-12
     penalty[0] = 1e-10
-    factor = np.linalg.cholesky(phi.T @ (phi * weights[:, None]) + np.diag(penalty))
-    whitened = solve_lower(factor, phi.T)  # L^-1 phi', with L L' the normal matrix
-    B = solve_lower(factor, whitened @ (weights[:, None] * Z), transposed=True)
+    weighted = phi * weights
+    normal = phi @ weighted.T
+    normal.flat[:: len(normal) + 1] += penalty
+    factor, B = solve_positive(normal, weighted @ Z)
 
     hessian = np.zeros((Y.shape[1], n, n))
     if quadratic:
+        i, j, _ = _pairs(n)
         hessian[:, i, j] = hessian[:, j, i] = (B[n + 1 :] * spread).T
-    residual = (Z - phi @ B) * spread
-    leverage = np.minimum(weights * (whitened**2).sum(0), 1.0)
-    freedom = max(float((kernel * (1 - leverage)).sum()), 1e-3 * kernel.sum())
-    misfit = (residual**2 * (kernel * counts)[:, None]).sum(0) / freedom
-    from_noise = noise**2 * np.average(1 / counts, weights=weights)
-    beyond_noise = np.sqrt(np.maximum(np.average(residual**2, axis=0, weights=weights) - from_noise, 0))
-    centre_error = np.linalg.norm(solve_lower(factor, np.eye(len(factor))[0]))
-    error = beyond_noise + noise * centre_error
-    return Model(B[0] * spread + centre, (B[1 : n + 1] * spread).T, hessian, spread, error, misfit, len(U))
+    residual = (Z - phi.T @ B) * spread
+    from_noise = noise**2 * (share / counts).sum()
+    error = np.sqrt(np.maximum(share @ residual**2 - from_noise, 0))
+    if noisy:
+        error = error + noise * np.linalg.norm(solve_lower(factor, np.eye(len(factor))[0]))
+    return Model(B[0] * spread + centre, (B[1 : n + 1] * spread).T, hessian, spread, error, len(U))
 
 
 def minimise(
@@ -115,7 +124,7 @@ def minimise(
     at the centre a hundredth is kept, so that rounding cannot push an exactly modelled boundary over. Where the
     constraints cannot all be met the step reduces their violation. Returns u and the multipliers, or None.
 
-    >>> line = Model(*map(np.array, ([0.0], [[-1.0, 0.0]], [[[1e-3, 0], [0, 1e-3]]], [1.0], [0.0], [0.0])), points=9)
+    >>> line = Model(*map(np.array, ([0.0], [[-1.0, 0.0]], [[[1e-3, 0], [0, 1e-3]]], [1.0], [0.0])), points=9)
     >>> none = np.zeros((0, 2)), np.zeros(0)
     >>> minimise(line, [np.zeros(2)], 2.0, np.zeros(0), *none, multipliers=np.zeros(0))[0]
     array([2., 0.])
@@ -124,28 +133,30 @@ def minimise(
     r = len(model.value) - 1
     backoff = backoff + 1e-12
     backoff = backoff + keep_slack * np.maximum(-(model.value[1:] + backoff), 0)
-    box = np.vstack([np.eye(n), -np.eye(n)])
-    fixed = np.vstack([box, G])
+    every_row = np.vstack([np.zeros((r, n)), np.eye(n), -np.eye(n), G])
+    rows, fixed = every_row[:r], every_row[r:]
+    limits = np.concatenate([np.zeros(r), np.full(2 * n, radius), h])
+    bends = model.hessian[1:].reshape(r, n * n)
     tolerance = 1e-9 + 0.1 * backoff.max(initial=0.0)
     best: tuple[tuple[float, float], np.ndarray, np.ndarray] | None = None
+    visited: list[np.ndarray] = []
     for start in starts:
         u, lam = np.clip(start, -radius, radius), multipliers
+        visited.append(u)
         for _ in range(rounds):
             slope = model.gradient[0] + model.hessian[0] @ u
             bend = model.hessian[1:] @ u
-            rows = model.gradient[1:] + bend
-            c = model.value[1:] + (model.gradient[1:] + 0.5 * bend) @ u + backoff
-            room = np.concatenate([radius - u, radius + u, h - G @ u])
-            H = _convex(model.hessian[0] + np.tensordot(np.minimum(lam, 1e8), model.hessian[1:], 1), slope)
+            np.add(model.gradient[1:], bend, out=rows)
+            c = model.value[1:] + (rows - 0.5 * bend) @ u + backoff
+            room = limits - every_row @ u
+            W = _whitening(model.hessian[0] + (np.minimum(lam, 1e8) @ bends).reshape(n, n), slope)
             answer = None
             for kept in (0.0, 0.5, 0.9):  # the share of a violation that may stay
-                limits = np.concatenate([-np.where(c > 0, (1 - kept) * c, c), room])
-                answer = quadratic_program(H, slope, np.vstack([rows, fixed]), limits)
+                room[:r] = -np.where(c > 0, (1 - kept) * c, c)
+                answer = whitened_program(W, slope, every_row, room)
                 if answer is not None:
                     u, lam = u + answer.x, answer.multipliers[:r]
                     break
-            if answer is not None and np.max(np.abs(answer.x)) < 1e-6 * radius:
-                break
             if answer is None:
                 broken = c > 0
                 if not broken.any():
@@ -153,10 +164,13 @@ def minimise(
                 A = rows[broken]
                 gauss_newton = A.T @ A
                 gauss_newton += 1e-3 * max(np.trace(gauss_newton) / n, 1e-300) * np.eye(n)
-                answer = quadratic_program(gauss_newton, A.T @ c[broken], fixed, room)
+                answer = quadratic_program(gauss_newton, A.T @ c[broken], fixed, room[r:])
                 if answer is None:
                     break
                 u = u + answer.x
+            elif any(np.abs(u - other).max() < 1e-6 * radius for other in visited):
+                break  # converged, or where another start has led
+            visited.append(u)
         y = model(u[None])[0]
         violation = max(0.0, float(np.max(y[1:] + backoff, initial=0.0)))
         key = (violation if violation > tolerance else 0.0, float(y[0]))
@@ -165,11 +179,11 @@ def minimise(
     return None if best is None else best[1:]
 
 
-def _convex(H: np.ndarray, slope: np.ndarray) -> np.ndarray:
-    """The nearest usable curvature: eigenvalues lifted to a sliver of the largest."""
+def _whitening(H: np.ndarray, slope: np.ndarray) -> np.ndarray:
+    """W with (W W')^-1 the nearest usable curvature: eigenvalues lifted to a sliver of the largest."""
     values, vectors = np.linalg.eigh(H)
-    scale = max(float(np.abs(values).max()), 1e-3 * float(np.linalg.norm(slope)), 1e-300)
-    return (vectors * np.maximum(values, 1e-7 * scale)) @ vectors.T
+    scale = max(float(np.abs(values).max()), 1e-3 * math.sqrt(float(slope @ slope)), 1e-300)
+    return vectors / np.sqrt(np.maximum(values, 1e-7 * scale))
 
 
 class LocalModel(NamedTuple):
@@ -195,10 +209,10 @@ def local_model(
         return None
     p = coefficients(n)
     noisy = bool(np.any(noise > 0))
-    recent = 0 if everything else max(0, archive.size - 60 * p - 800)
-    inverse = np.linalg.inv(factor)
-    U = (archive.points[recent:] - x) @ inverse.T / spread
-    distance = np.sqrt((U**2).sum(1))
+    recent = 0 if everything else max(0, archive.size - (60 if noisy else 10) * p - 800)
+    inverse = factor.T / (factor**2).sum(0)[:, None]  # its columns are orthogonal: the axes of the covariance
+    U = (archive.points[recent:] - x) @ (inverse.T / spread)
+    distance = np.sqrt(np.einsum("ij,ij->i", U, U))
     wanted = 2 * p + 2 * n + 8
     within = np.flatnonzero(distance < REACH * math.sqrt(n)) if noisy else np.zeros(0, dtype=int)
     if len(within) > wanted:  # the newest of them, for they lie where the search is now, near and far

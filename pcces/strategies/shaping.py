@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from array_api_compat import array_namespace
-
-Array = Any
+from pcces.arrays import Array, array_namespace
 
 
 def raw(f: Array) -> Array:
@@ -25,7 +22,24 @@ def standardised(f: Array) -> Array:
     xp = array_namespace(f)
     centred = f - xp.mean(f)
     deviation = xp.sqrt(xp.mean(centred**2))
-    return xp.where(deviation > 0, centred / xp.where(deviation > 0, deviation, xp.ones_like(deviation)), centred)
+    return xp.where(deviation > 0, centred / xp.where(deviation > 0, deviation, 1.0), centred)
+
+
+def pair_spread(f: Array) -> Array:
+    """Half the usual difference within mirrored pairs (f^1 .. f^h, f^-1 .. f^-h), of those where none failed; zero if
+    there are none. Noise that a pair shares does not count.
+
+    >>> import numpy as np
+    >>> pair_spread(np.array([101.0, 12.0, np.inf, 99.0, 10.0, 3.0]))
+    np.float64(1.0)
+    """
+    xp = array_namespace(f)
+    half = f.shape[0] // 2
+    finite = xp.isfinite(f)
+    usable = finite[:half] & finite[half:]
+    f = xp.where(xp.concat([usable, usable]), f, 0.0)
+    count = xp.sum(xp.astype(usable, f.dtype))
+    return xp.sqrt(xp.sum((f[:half] - f[half:]) ** 2) / xp.where(count > 0, count, 1.0)) / 2
 
 
 def centred_rank(f: Array) -> Array:

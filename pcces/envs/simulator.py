@@ -1,0 +1,269 @@
+"""Any Gymnasium environment as something policies can be trained on: its shape, its costs, its limits.
+
+A `Simulator` says what a `Task` says, but holds no dynamics: a worker calls `make()` and steps the real environment.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import difflib
+import importlib
+import math
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pcces.envs.task import Continuous, Discrete
+
+CostFunction = Callable[[np.ndarray, Any, dict[str, Any]], Any]  # observation after the step, action, info -> cost(s)
+
+# The paper's Table 5, and what differs from a step limit of 1000.
+ENTROPY_BOUNDS = {
+    "InvertedPendulumBulletEnv-v0": (-1000.0, 3000.0),
+    "InvertedDoublePendulumBulletEnv-v0": (0.0, 1000.0),
+    "AntBulletEnv-v0": (0.0, 5000.0),
+    "HopperBulletEnv-v0": (0.0, 1000.0),
+    "Walker2DBulletEnv-v0": (0.0, 2000.0),
+}
+PACKAGES = {"BulletEnv": ("pybullet_envs_gymnasium", "bullet")}  # in an id: what registers it, and the extra for that
+PROBE_STEPS = 10  # in which an environment shows whether it has costs
+
+
+@dataclass(frozen=True)
+class Simulator:
+    """An environment by its Gymnasium id, with what training must know of it."""
+
+    name: str
+    observation_size: int
+    actions: Discrete | Continuous
+    max_steps: int
+    cost_names: tuple[str, ...] = ()
+    thresholds: tuple[float, ...] = ()
+    cost_bounds: tuple[float, float] | None = None
+    entropy_bounds: tuple[float, float] = (-math.inf, math.inf)
+    reward_threshold: float | None = None
+    cost: CostFunction | None = None
+    options: dict[str, Any] = field(default_factory=dict, compare=False)
+    spec: Any = field(default=None, compare=False)  # Gymnasium's, so that workers need not know the id
+
+    def make(self, **options: Any) -> Environment:
+        """The environment itself."""
+        env = make_gymnasium(self.spec or self.name, **self.options, **options)
+        return Environment(env, len(self.cost_names), self.cost)
+
+
+class Environment:
+    """A Gymnasium environment stepped episode by episode, its costs read from wherever it puts them."""
+
+    def __init__(self, env: Any, costs: int, cost: CostFunction | None):
+        self.env, self.costs, self.cost = env, costs, cost
+        self._first = True
+        self._start = int(getattr(env.action_space, "start", 0))
+        self.discrete = hasattr(env.action_space, "n")
+        if not self.discrete:
+            self._low, self._high = env.action_space.low, env.action_space.high
+
+    def reset(self, seed: int) -> Any:
+        """Start an episode that depends on the seed alone.
+
+        Some simulators (PyBullet's walkers) start their very first episode differently: it is thrown away.
+        """
+        if self._first:
+            self.env.reset(seed=0)
+            self._first = False
+        return self.env.reset(seed=seed)[0]
+
+    def step(self, action: Any) -> tuple[Any, float, Any, bool]:
+        """Observation, reward, costs (a number or an array), whether the episode is over. Actions may overshoot."""
+        if self.discrete:
+            action += self._start
+        else:
+            action = np.minimum(np.maximum(action, self._low), self._high)
+        result = self.env.step(action)
+        if len(result) == 5:
+            observation, reward, terminated, truncated, info = result
+            third = None
+        else:  # Safety-Gymnasium: the cost is the third value
+            observation, reward, third, terminated, truncated, info = result
+        costs: Any = 0.0
+        if self.costs:
+            if self.cost is not None:
+                costs = self.cost(flat(observation), action, info)
+            else:
+                costs = find_cost(third, info)
+                costs = 0.0 if costs is None else costs  # some report only what is not zero
+        return observation, reward, costs, terminated or truncated
+
+    def close(self) -> None:
+        """Let the simulator go."""
+        self.env.close()
+
+
+def flat(observation: Any) -> np.ndarray:
+    """An observation as policies see it."""
+    return np.asarray(observation, dtype=np.float32).reshape(-1)
+
+
+def find_cost(third: Any, info: dict[str, Any]) -> Any:
+    """A step's cost from the places environments put it, or None: a six-tuple's third value, `constraint_costs`, `cost`.
+
+    >>> find_cost(None, {"constraint_costs": [1.0, 0.0]}), find_cost(None, {"cost": 2.0}), find_cost(3.0, {})
+    ([1.0, 0.0], 2.0, 3.0)
+    """
+    if third is not None:
+        return third
+    return info.get("constraint_costs", info.get("cost"))
+
+
+def make_gymnasium(name: Any, **options: Any) -> Any:
+    """`gymnasium.make`, with errors that say what to do, and without the wrappers that only count and check.
+
+    Episodes are cut by whoever plays them; Gymnasium's checks cost more than a step of a small environment, and would
+    not let a six-tuple through.
+    """
+    import gymnasium
+
+    import pcces.envs  # registers pcces/...
+
+    chatters = _import_package(getattr(name, "id", name))
+    with quiet() if chatters else contextlib.nullcontext():
+        try:
+            env = gymnasium.make(name, disable_env_checker=True, **options)
+            if chatters:
+                env.reset(seed=0)
+        except gymnasium.error.UnregisteredEnv as error:
+            known = list(dict.fromkeys([*pcces.envs.tasks(), *gymnasium.registry]))
+            near = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
+            hint = (
+                f"did you mean {', '.join(near)}?" if near else "`pcces envs` lists ours, gymnasium.registry all others"
+            )
+            raise ValueError(f"unknown task {name!r}; {hint}") from error
+    counters = (gymnasium.wrappers.TimeLimit, gymnasium.wrappers.OrderEnforcing)
+    while isinstance(env, counters):
+        env = env.env
+    return env
+
+
+def _import_package(name: str) -> bool:
+    """Import what registers the id, if we know it; whether that is a package that chatters."""
+    import gymnasium
+
+    for part, (package, extra) in PACKAGES.items():
+        if part in name:
+            if name not in gymnasium.registry:
+                try:
+                    with quiet():
+                        importlib.import_module(package)
+                except ImportError as error:
+                    raise ImportError(
+                        f"{name} needs the extra '{extra}': pip install 'pcces[{extra}]' ({error})"
+                    ) from error
+            return True
+    return False
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Keep what C code prints (PyBullet does, into standard output) from the user's eyes."""
+    sys.stdout.flush()
+    flush = ctypes.CDLL(None).fflush  # C has buffers of its own
+    flush(None)
+    saved = [os.dup(1), os.dup(2)]
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 1)
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        flush(None)
+        for descriptor, copy in enumerate(saved, 1):
+            os.dup2(copy, descriptor)
+            os.close(copy)
+        os.close(nowhere)
+
+
+def simulator(
+    name: str,
+    cost: CostFunction | None = None,
+    cost_names: tuple[str, ...] | None = None,
+    thresholds: tuple[float, ...] | float | None = None,
+    cost_bounds: tuple[float, float] | None = None,
+    max_steps: int | None = None,
+    **options: Any,
+) -> Simulator:
+    """What `gymnasium.make(name, **options)` gives, ready for `pcces.train`.
+
+    Costs come from `cost(observation, action, info)`, or are found by stepping the environment a little: a six-tuple's
+    third value, `info["constraint_costs"]` or `info["cost"]`. `max_steps` is needed only where the environment has no
+    time limit of its own; it can make a limit shorter, not longer.
+
+    >>> s = simulator("CartPole-v1")
+    >>> s.observation_size, s.actions, s.max_steps
+    (4, Discrete(n=2), 500)
+    """
+    import gymnasium
+
+    env = make_gymnasium(name, **options)
+    spec = gymnasium.spec(name)
+    try:
+        observations, actions = env.observation_space, env.action_space
+        head = _head(name, observations, actions)
+        own = spec.max_episode_steps
+        limit = min(filter(None, (max_steps, own)), default=None)
+        if limit is None:
+            raise ValueError(f"{name} has no time limit: give max_steps=..., the longest an episode may take")
+        found = _probe(env, cost)
+    finally:
+        env.close()
+    count = 0 if found is None else np.size(np.asarray(found, dtype=float))
+    names = cost_names or (("cost",) if count == 1 else tuple(f"cost{i}" for i in range(count)))
+    if len(names) != count:
+        raise ValueError(f"{name} has {count} costs, but {len(names)} cost_names were given: {', '.join(names)}")
+    if thresholds is None:
+        limits: tuple[float, ...] = ()
+    else:
+        limits = tuple(map(float, thresholds)) if isinstance(thresholds, tuple | list) else (float(thresholds),)
+    return Simulator(
+        name, int(observations.shape[0]), head, int(limit), names, limits, cost_bounds,
+        ENTROPY_BOUNDS.get(name, (-math.inf, math.inf)), spec.reward_threshold, cost, options, spec,
+    )  # fmt: skip
+
+
+def _head(name: str, observations: Any, actions: Any) -> Discrete | Continuous:
+    """What policies must give, if the spaces are ones they can deal with."""
+    from gymnasium.spaces import Box
+    from gymnasium.spaces import Discrete as DiscreteSpace
+
+    if not isinstance(observations, Box) or len(observations.shape) != 1:
+        raise ValueError(
+            f"{name} has the observations {observations}, but policies need a flat Box: register an environment that wraps "
+            "it in gymnasium.wrappers.FlattenObservation"
+        )
+    if isinstance(actions, DiscreteSpace):
+        return Discrete(int(actions.n))
+    if isinstance(actions, Box) and len(actions.shape) == 1:
+        return Continuous(tuple(map(float, actions.low)), tuple(map(float, actions.high)))
+    raise ValueError(
+        f"{name} has the actions {actions}, but policies give a Discrete or a flat Box: register an environment that wraps "
+        "it in gymnasium.wrappers.TransformAction, with such a space"
+    )
+
+
+def _probe(env: Any, cost: CostFunction | None) -> Any:
+    """The cost of a step, or None where there seems to be no such thing."""
+    env.reset(seed=0)
+    env.action_space.seed(0)
+    for _ in range(PROBE_STEPS):
+        action = env.action_space.sample()
+        result = env.step(action)
+        if cost is not None:
+            return cost(flat(result[0]), action, result[-1])
+        found = find_cost(result[2] if len(result) == 6 else None, result[-1])
+        if found is not None or any(result[-3:-1]):
+            return found
+    return None

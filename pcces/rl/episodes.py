@@ -1,0 +1,271 @@
+"""Episodes in a worker: a real simulator stepped by a NumPy policy, whole episodes at a time.
+
+What travels is little: workers get seeds and rebuild their own directions from them, and send back a few numbers an
+episode and one gradient a chunk.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pcces.engines.pool import Lost, Watchdog
+from pcces.envs.simulator import Environment, Simulator
+from pcces.rl import iteration, surrogate
+from pcces.rl.normalizer import CLIP, Normalizer, normalise
+from pcces.rl.outcome import Outcome
+from pcces.rl.policy import Policy
+from pcces.rl.settings import Settings
+
+MAKE_SECONDS = 60.0  # what making an environment may take, however short the step timeout is
+BLOCK = 1000  # steps whose noise is drawn at once
+
+
+class Episode(NamedTuple):
+    """One episode to play: member `row` of the population with `sign`, or the shared point where row is negative."""
+
+    row: int
+    sign: int
+    seed: int
+
+
+class Chunk(NamedTuple):
+    """Episodes for one worker, and whether their trajectories teach (gradient, critic, normalisation)."""
+
+    episodes: tuple[Episode, ...]
+    learn: bool
+    greedy: bool = False
+
+
+class Shared(NamedTuple):
+    """What every episode of an iteration depends on; where only x itself is played, the first two fields are enough."""
+
+    x: np.ndarray  # the incumbent, or whichever point is to be played
+    normalizer: Normalizer
+    critic: np.ndarray  # its weights
+    seed: int = 0
+    k: int = 0
+    sigma_es: np.ndarray | None = None
+    strategy: Any = None  # what directions are made from: U_k, not the surrogates it comes from
+
+
+class Lesson(NamedTuple):
+    """Sums over a chunk's episodes: the policy gradient, what the critic and the normalisation learn from."""
+
+    gradient: np.ndarray
+    gram: np.ndarray
+    moment: np.ndarray
+    seen: np.ndarray  # (1 + 2 size,) how many observations, their sums and sums of squares
+
+
+def added(a: Lesson, b: Lesson) -> Lesson:
+    """What two chunks teach together."""
+    return Lesson(*(one + other for one, other in zip(a, b)))
+
+
+class Played(NamedTuple):
+    """A chunk's outcome (nan where an episode failed), its lesson, and what went wrong: (seed, error)."""
+
+    outcome: Outcome
+    lesson: Lesson | None
+    errors: tuple[tuple[int, str], ...]
+
+
+def member_normals(seed: int, k: int, row: int, width: int) -> np.ndarray:
+    """The standard normals of a direction: a pure function of (seed, iteration, row)."""
+    bits = np.random.Philox(key=[seed, 5], counter=[0, 0, row, k])
+    return np.random.Generator(bits).standard_normal(width, dtype=np.float32)
+
+
+@dataclass
+class EpisodeWorker:
+    """The handler of a worker that plays episodes."""
+
+    simulator: Simulator
+    policy: Policy
+    settings: Settings
+    step_timeout: float | None = None
+
+    def __post_init__(self) -> None:
+        self._env: Environment | None = None
+        self._player: Player | None = None
+        self._shared: Shared | None = None
+        self._row, self._direction = -1, np.zeros(0, np.float32)
+        self._watchdog = Watchdog(self.step_timeout)
+
+    def share(self, value: Shared) -> None:
+        """An iteration begins, or another point is to be played."""
+        self._shared = value
+        self._row = -1
+
+    def parts(self, task: Chunk) -> list[Chunk]:
+        """Single episodes."""
+        return [task._replace(episodes=(episode,)) for episode in task.episodes]
+
+    def join(self, results: list[Played | Lost]) -> Played:
+        """Results of single episodes as one; an episode that took its worker down is a failed one."""
+        whole = [self._failed(r.task, r.reason) if isinstance(r, Lost) else r for r in results]
+        outcome = Outcome(*(np.concatenate(parts, axis=-1) for parts in zip(*(p.outcome for p in whole))))
+        lessons = [p.lesson for p in whole if p.lesson is not None]
+        lesson = functools.reduce(added, lessons) if lessons else None
+        return Played(outcome, lesson, tuple(error for p in whole for error in p.errors))
+
+    def _failed(self, chunk: Chunk, reason: str) -> Played:
+        nan = np.full(1, np.nan, np.float32)
+        costs = np.full((len(self.simulator.cost_names), 1), np.nan, np.float32)
+        return Played(Outcome(nan, nan, costs, nan, np.zeros(1, np.float32)), None, ((chunk.episodes[0].seed, reason),))
+
+    def run(self, task: Chunk) -> Played:
+        """Play a chunk."""
+        try:
+            return self.join([self._one(part) for part in self.parts(task)])
+        finally:
+            self._watchdog.rest()
+
+    def _one(self, chunk: Chunk) -> Played:
+        """A single episode; a crashing simulator is data: a failed evaluation, to be replayed by its seed."""
+        shared, (episode,) = self._shared, chunk.episodes
+        assert shared is not None
+        if self._env is None:
+            self._watchdog.allow(max(MAKE_SECONDS, self.step_timeout or 0.0))
+            self._env = self.simulator.make()
+        if self._player is None:
+            self._player = Player(self.policy, self.simulator, self.settings.discount, self._watchdog)
+        x = self._point(shared, episode)
+        try:
+            outcome, steps = self._player.play(self._env, x, shared.normalizer, episode.seed, chunk.greedy)
+        except Exception as error:
+            with contextlib.suppress(Exception):
+                self._env.close()
+            self._env = None
+            return self._failed(chunk, f"{type(error).__name__}: {error}")
+        return Played(outcome, self._lesson(shared, x, steps) if chunk.learn else None, ())
+
+    def _point(self, shared: Shared, episode: Episode) -> np.ndarray:
+        if episode.row < 0:
+            return shared.x
+        if episode.row != self._row:
+            strategy = iteration.make_strategy(self.settings)
+            z = member_normals(shared.seed, shared.k, episode.row, strategy.normals(self.policy.size))
+            self._row, self._direction = episode.row, strategy.directions(shared.strategy, z[None])[0]
+        assert shared.sigma_es is not None
+        return shared.x + shared.sigma_es * np.float32(episode.sign) * self._direction
+
+    def _lesson(self, shared: Shared, x: np.ndarray, steps: Steps) -> Lesson:
+        """What one trajectory teaches."""
+        f, raw = shared.critic.shape[0], steps.observations
+        seen = np.concatenate([np.array([raw.shape[1]], np.float32), raw.sum(1), (raw**2).sum(1)])
+        if self.settings.surrogate != "policy-gradient":
+            zero = np.zeros(f, np.float32)
+            return Lesson(np.zeros_like(x), np.zeros((f, f), np.float32), zero, seen)
+        observations = normalise(shared.normalizer, raw)
+        phi = surrogate.features(observations, self.simulator.max_steps)
+        to_go = surrogate.returns_to_go(steps.rewards, self.settings.discount)
+        advantages = to_go - shared.critic @ phi
+        gradient = surrogate.policy_gradient(self.policy, x, observations, steps.actions, advantages)
+        return Lesson(gradient.astype(np.float32, copy=False), phi @ phi.T, phi @ to_go, seen)
+
+
+class Steps(NamedTuple):
+    """An episode step by step; time is the last axis."""
+
+    observations: np.ndarray  # (size, T), raw
+    actions: np.ndarray  # (T,) integers, or (dims, T)
+    rewards: np.ndarray  # (T,)
+
+
+class Player:
+    """Plays single episodes as fast as NumPy can: a step costs a few microseconds besides the simulator's own.
+
+    Layers carry their bias as a last row, and their inputs a last 1; the first layer is divided by the observations'
+    standard deviation. All of an episode's noise is drawn ahead, and nothing is allocated in the loop.
+    """
+
+    def __init__(self, policy: Policy, simulator: Simulator, discount: float, watchdog: Watchdog):
+        self.policy, self.max_steps, self.watchdog = policy, simulator.max_steps, watchdog
+        self.costs, self.discount = len(simulator.cost_names), discount
+        self._inputs = [np.ones(a + 1, np.float32) for a, _ in policy.shapes]
+        self._scratch = np.zeros(policy.outputs, np.float32)
+        widths = (policy.observation_size, policy.outputs, policy.outputs)
+        self._buffers = [np.zeros((0, width), np.float32) for width in widths]  # observations, heads, actions
+        self._powers: np.ndarray = np.ones(0)
+
+    def _room(self, steps: int) -> list[np.ndarray]:
+        """The buffers, with space for so many steps."""
+        have = len(self._powers)
+        if steps > have:
+            more = min(self.max_steps, max(steps, 2 * have)) - have
+            self._buffers = [np.concatenate([b, np.zeros((more, b.shape[1]), b.dtype)]) for b in self._buffers]
+            self._powers = self.discount ** np.arange(have + more)
+        return self._buffers
+
+    def play(
+        self, env: Environment, x: np.ndarray, normalizer: Normalizer, seed: int, greedy: bool
+    ) -> tuple[Outcome, Steps]:
+        """One episode of the policy x, all of whose randomness comes from the seed."""
+        policy, watchdog = self.policy, self.watchdog
+        layers, log_std = policy.unpack(x)
+        noise = np.random.Generator(np.random.Philox(key=[seed, 7]))
+        deviation = np.float32(0) if greedy else np.exp(log_std)
+        mean, high = normalizer.mean, CLIP * normalizer.std
+        low = -high
+        matrices = [np.concatenate([layer.weights, layer.bias[None]]) for layer in layers]
+        matrices[0][:-1] /= normalizer.std[:, None]
+        first = self._inputs[0][:-1]
+        hidden = [(h.dot, w, after[:-1]) for h, w, after in zip(self._inputs, matrices, self._inputs[1:])]
+        to_head, last, scratch = self._inputs[-1].dot, matrices[-1], self._scratch
+        subtract, maximum, minimum, tanh, add, multiply = (
+            np.subtract, np.maximum, np.minimum, np.tanh, np.add, np.multiply
+        )  # fmt: skip
+        discrete = policy.discrete
+        if not discrete:
+            middle, half = (np.array(part, np.float32) for part in policy.scale())
+        choices: list[int] = []
+        rewards: list[float] = []
+        costs = np.zeros(self.costs)
+        watchdog.beat()
+        observation = env.reset(seed)
+        t, over = 0, False
+        while not over and t < self.max_steps:
+            end = min(t + BLOCK, self.max_steps)
+            seen, heads, acts = self._room(end)
+            if discrete:  # the largest of logits plus Gumbel noise is a draw from the categorical distribution
+                if not greedy:
+                    acts[t:end] = -np.log(noise.standard_exponential((end - t, policy.outputs), dtype=np.float32))
+            else:
+                z = noise.standard_normal((end - t, policy.outputs), dtype=np.float32)
+                acts[t:end] = middle + half * (deviation * z)
+            while t < end and not over:
+                watchdog.beat()
+                row, head = seen[t], heads[t]
+                row[:] = observation
+                subtract(row, mean, first)
+                maximum(first, low, out=first)
+                minimum(first, high, out=first)
+                for dot, weights, after in hidden:
+                    dot(weights, after)
+                    tanh(after, after)
+                to_head(last, head)
+                action: Any
+                if discrete:
+                    action = int((head if greedy else add(head, acts[t], scratch)).argmax())
+                    choices.append(action)
+                else:
+                    action = acts[t]
+                    add(action, multiply(head, half, scratch), action)
+                observation, reward, cost, over = env.step(action)
+                rewards.append(reward)
+                if self.costs:
+                    costs += cost
+                t += 1
+        r = np.array(rewards, np.float32)
+        entropy = float(np.sum(policy.entropy(heads[:t].T, log_std)))
+        numbers = np.array([r.sum(), float(r @ self._powers[:t]), entropy, t, *costs], np.float32)
+        if not (np.isfinite(numbers).all() and np.isfinite(seen[:t]).all()):
+            raise FloatingPointError("the environment returned nan or inf")
+        outcome = Outcome(numbers[:1], numbers[1:2], numbers[4:, None], numbers[2:3], numbers[3:4])
+        return outcome, Steps(seen[:t].T, np.array(choices) if discrete else acts[:t].T, r)

@@ -1,0 +1,423 @@
+"""Rollouts, problems, training and certificates on the device engine."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import pcces.rl.train as training
+from pcces.engines.device import Player
+from pcces.envs import make
+from pcces.envs.cartpole import CartPole
+from pcces.envs.task import Step
+from pcces.estimation import Estimate
+from pcces.rl import certify, iteration
+from pcces.rl.candidates import Candidates
+from pcces.rl.keys import key
+from pcces.rl.normalizer import identity, normalise
+from pcces.rl.outcome import Outcome
+from pcces.rl.policy import Policy, forward
+from pcces.rl.problem import problem_for
+from pcces.rl.rollout import rollout
+from pcces.rl.settings import make_settings
+from pcces.rl.train import train, train_seeds
+
+TINY = dict(iterations=6, population=8, initial_tries=4, warm_up=2, certify_episodes=60, episodes=8, metric_episodes=8)
+
+
+def policy_for(task, hidden=(10, 10)):
+    return Policy(task.observation_size, task.actions, hidden)
+
+
+# -- random keys ---------------------------------------------------------------------------------------------------------
+
+
+def test_keys_give_uniform_independent_numbers():
+    streams = {
+        "one key": jax.random.uniform(key(1), (200_000,)),
+        "split": jax.vmap(jax.random.uniform)(jax.random.split(key(2), 200_000)),
+        "seeds": jax.vmap(lambda s: jax.random.uniform(key(s)))(jnp.arange(200_000)),
+        "folded": jax.vmap(lambda i: jax.random.uniform(jax.random.fold_in(key(3), i)))(jnp.arange(200_000)),
+    }
+    for name, u in streams.items():
+        u = np.asarray(u, dtype=float)
+        counts = np.bincount((u * 100).astype(int), minlength=100)
+        chi_square = float(((counts - 2000) ** 2 / 2000).sum())
+        assert chi_square < 160, name  # 99 degrees of freedom: 1 in 10 000
+        for lag in (1, 2, 7):
+            assert abs(np.corrcoef(u[lag:], u[:-lag])[0, 1]) < 0.01, (name, lag)
+    together = np.stack([np.asarray(u) for u in streams.values()])
+    assert np.abs(np.corrcoef(together) - np.eye(4)).max() < 0.01
+
+
+# -- rollouts ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["CartSafe-v0", "MountainCarContinuousSafe-v0", "Acrobot-v1"])
+def test_a_rollout_is_the_task_stepped_by_hand(name):
+    task = make(name)
+    policy = policy_for(task)
+    x = policy.init(jax.random.normal(key(5), (policy.size,)))
+    normalizer = identity(jnp.zeros(task.observation_size))._replace(std=jnp.full(task.observation_size, 0.5))
+    keys = jax.random.split(key(1), 3)
+    outcome, trajectory = rollout(task, policy, x, normalizer, keys, discount=0.9, record=True)
+    layers, log_std = policy.unpack(x)
+    for i in range(3):
+        state = task.reset(jax.random.fold_in(keys[i], 2**31 - 1))
+        returns = discounted = entropy = 0.0
+        costs = np.zeros(len(task.cost_names))
+        for t in range(task.max_steps):
+            observation = task.observe(state)
+            assert np.allclose(trajectory.observations[t, :, i], observation, atol=1e-3)
+            head = forward(layers, normalise(normalizer, observation))
+            step = task.step(state, trajectory.actions[t, ..., i], keys[i])
+            returns += float(step.reward)
+            discounted += 0.9**t * float(step.reward)
+            entropy += float(policy.entropy(head, log_std))
+            costs += np.asarray(step.costs)
+            state = step.state
+            if bool(step.terminated):
+                break
+            if t > 60 and name != "CartSafe-v0":  # long episodes of chaotic tasks drift apart in float32
+                break
+        else:
+            t = task.max_steps - 1
+        if name == "CartSafe-v0":
+            assert float(outcome.length[i]) == t + 1
+            assert float(outcome.returns[i]) == pytest.approx(returns, rel=1e-3)
+            assert float(outcome.discounted[i]) == pytest.approx(discounted, rel=1e-3)
+            assert float(outcome.entropy[i]) == pytest.approx(entropy, rel=1e-3)
+            assert np.allclose(outcome.costs[:, i], costs)
+
+
+def test_equal_keys_are_common_random_numbers_and_columns_do_not_mix():
+    task = make("CartSafe-v0")
+    policy = policy_for(task)
+    x = jax.random.normal(key(0), (policy.size, 4))
+    keys = jax.random.split(key(1), 2)
+    keys = jnp.concatenate([keys, keys])
+    both, _ = rollout(task, policy, jnp.concatenate([x[:, :2], x[:, :2]], axis=1), identity(jnp.zeros(4)), keys)
+    assert np.array_equal(both.returns[:2], both.returns[2:])
+    other, _ = rollout(task, policy, x, identity(jnp.zeros(4)), keys)
+    assert np.array_equal(other.returns[:2], both.returns[:2])
+    assert not np.array_equal(other.returns[2:], both.returns[2:])
+
+
+class Counted(CartPole):
+    """CartPole that counts how often its step runs, all episodes at once."""
+
+    name = "Counted-v0"
+    calls = 0
+
+    def step(self, state, action, key):
+        jax.debug.callback(Counted.count)
+        return super().step(state, action, key)
+
+    @staticmethod
+    def count():
+        Counted.calls += 1
+
+
+def test_episodes_that_all_end_early_cost_no_further_steps():
+    task = Counted()
+    policy = policy_for(task)
+    push_right = jnp.zeros(policy.size).at[-1].set(50.0)
+    outcome, _ = rollout(task, policy, push_right, identity(jnp.zeros(4)), jax.random.split(key(0), 1))
+    jax.effects_barrier()
+    assert float(outcome.length[0]) < 20
+    assert Counted.calls <= 50  # one chunk of 500 steps
+
+
+class TwoCosts(CartPole):
+    """CartPole with two costs that are known in advance."""
+
+    name = "TwoCosts-v0"
+    max_steps = 7
+    cost_names = ("time", "half")
+    thresholds = (8.0, 3.0)
+    cost_bounds = (0.0, 1.0)
+
+    def step(self, state, action, key):
+        step = super().step(state, action, key)
+        return Step(step.state, step.reward, jnp.array([1.0, 0.5]), jnp.bool_(False))
+
+
+def test_several_costs_and_both_signs_of_the_entropy_bounds():
+    task = TwoCosts()
+    problem = problem_for(task, mu=0.1, entropy_bounds=(1.0, 2.0))
+    assert problem.names == ("time <= 8", "half <= 3", "entropy <= 2", "entropy >= 1")
+    policy = policy_for(task)
+    outcome, _ = rollout(task, policy, jnp.zeros(policy.size), identity(jnp.zeros(4)), jax.random.split(key(0), 2))
+    y = problem.outputs(outcome)
+    h = 7 * math.log(2)
+    assert np.allclose(y[0], [-7 - 0.1 * h + 0.1 * 10.5, 7 - 8, 3.5 - 3, h - 2, 1 - h], atol=1e-5)
+
+
+def test_problem_errors():
+    with pytest.raises(ValueError, match="no costs"):
+        problem_for(make("CartPole-v1"), 0.0, threshold=3.0)
+    with pytest.raises(ValueError, match="2 costs"):
+        problem_for(TwoCosts(), 0.0, threshold=(1.0, 2.0, 3.0))
+    with pytest.raises(ValueError, match="low < high"):
+        problem_for(make("CartPole-v1"), 0.0, entropy_bounds=(2.0, 1.0))
+
+
+# -- one iteration -------------------------------------------------------------------------------------------------------
+
+
+def concluded(f_trial, c_trial, f_k, c_k, k=100, **settings):
+    """Whether a trial point is accepted, from its estimates and the incumbent's."""
+    chosen = make_settings(surrogate="updates", normalise=False, **settings)
+    learner = iteration.start(np.zeros(3), identity(np.zeros(2)), 1, chosen)
+    learner = learner._replace(es=learner.es._replace(k=np.asarray(k)))
+    trial, incumbent = (
+        Estimate(np.float64(4), np.array([f, c]), np.array([0.0, s]))
+        for (f, (c, s)) in ((f_trial, c_trial), (f_k, c_k))
+    )
+    d = np.ones(3)
+    seen = iteration.Seen(np.float64(0), np.zeros(2), np.zeros(2))
+    after, metrics = iteration.conclude(
+        Policy(2, make("CartPole-v1").actions, ()), learner, np.zeros((4, 3)), np.zeros(4), d, np.ones(3), trial,
+        incumbent, None, learner.critic, seen, chosen,
+    )  # fmt: skip
+    return bool(metrics["success"]), after
+
+
+FINE, BAD, WORSE = (-1.0, 0.0), (0.5, 0.0), (0.9, 0.0)
+
+
+def test_acceptance_needs_sufficient_decrease():
+    kappa, sigma = 0.005, 0.3
+    enough = 0.5 * kappa * sigma**2
+    assert concluded(-enough * 1.01, FINE, 0.0, FINE)[0]
+    assert not concluded(-enough * 0.99, FINE, 0.0, FINE)[0]
+
+
+def test_a_broken_trial_is_refused_however_good_unless_the_incumbent_is_broken_too():
+    assert not concluded(-100.0, BAD, 0.0, FINE)[0]
+    assert concluded(-1.0, BAD, 0.0, WORSE)[0]  # the merit falls
+    assert not concluded(0.3, WORSE, 0.0, BAD)[0]
+    assert not concluded(-100.0, BAD, 0.0, WORSE, restoration="none")[0]  # the paper's rule has no way back
+
+
+def test_constraints_are_judged_by_their_upper_confidence_bound():
+    spread = (-0.1, 3.0)  # mean -0.1, variance 3 / 3, four episodes: standard error 0.5
+    assert not concluded(-1.0, spread, 0.0, FINE, constraint_z=2.0)[0]
+    assert concluded(-1.0, spread, 0.0, FINE, constraint_z=0.0)[0]
+
+
+def test_the_first_iterations_only_collect():
+    success, after = concluded(-1.0, FINE, 0.0, FINE, k=3)
+    assert not success
+    assert float(after.es.sigma) == pytest.approx(0.3)
+    assert np.array_equal(after.es.x, np.zeros(3))
+    assert float(np.abs(after.strategy.archive[0]).sum()) > 0
+
+
+def test_sigma_es_follows_sigma_only_when_tied():
+    for how, expected in (("tied", 1 / 1.05), ("fixed", 1.0)):
+        assert float(concluded(1.0, FINE, 0.0, FINE, sigma_es=how)[1].es.sigma_es) == pytest.approx(expected)
+
+
+def test_numpy_and_jax_take_the_same_decisions():
+    chosen = make_settings(population=8, m=1)  # larger bases are the same up to the signs of their vectors
+    policy = Policy(2, make("CartPole-v1").actions, (3,))
+    rng = np.random.default_rng(0)
+    x0 = rng.normal(size=policy.size).astype(np.float32)
+    results = []
+    for xp in (np, jnp):
+        learner = iteration.start(xp.asarray(x0), identity(xp.zeros(2, dtype=xp.float32)), 1, chosen)
+        generator = np.random.default_rng(1)
+        successes = []
+        for _ in range(60):
+            z = xp.asarray(generator.normal(size=(4, policy.size + chosen.m)).astype(np.float32))
+            directions, points = iteration.population(learner, z, chosen)
+
+            def outputs(x, xp=xp):
+                return xp.stack([xp.sum((x - 1) ** 2, axis=-1), xp.sum(x, axis=-1) - 1], axis=-1)
+
+            def exact(y, xp=xp):
+                return Estimate(xp.asarray(8.0, dtype=xp.float32), y, xp.zeros_like(y))
+
+            incumbent = exact(outputs(learner.es.x))
+            weights, d = iteration.direction(learner, directions, outputs(points), incumbent, chosen)
+            x_trial = iteration.trial_point(learner, d, chosen)
+            seen = iteration.Seen(*(xp.asarray(v, dtype=xp.float32) for v in (3.0, [1.0, 2.0], [4.0, 5.0])))
+            surrogate = xp.asarray(generator.normal(size=policy.size).astype(np.float32))
+            learner, metrics = iteration.conclude(
+                policy, learner, directions, weights, d, x_trial, exact(outputs(x_trial)), incumbent, surrogate,
+                learner.critic, seen, chosen,
+            )  # fmt: skip
+            successes.append(bool(metrics["success"]))
+        results.append((successes, np.asarray(learner.es.x), float(learner.es.sigma)))
+    assert results[0][0] == results[1][0]
+    assert any(results[0][0])
+    assert np.allclose(results[0][1], results[1][1], atol=2e-3)
+    assert results[0][2] == pytest.approx(results[1][2], rel=1e-4)
+
+
+# -- training ------------------------------------------------------------------------------------------------------------
+
+
+def test_training_learns_and_certifies():
+    run = train("CartPole-v0", iterations=40, certify_episodes=200, seed=3)
+    assert run.certificate.holds
+    assert run.final["return"] > 150
+    assert run.metrics["steps"][-1] > run.metrics["steps"][0]
+    assert set(run.metrics) >= {"iteration", "return", "entropy", "length", "sigma", "success", "steps", "seconds"}
+
+
+@pytest.mark.parametrize("change", [{}, {"preset": "paper"}, {"surrogate": "updates"}, {"surrogate": "none"}])
+def test_presets_and_surrogates_run_on_both_kinds_of_constraint(change):
+    change = {**TINY, **change}
+    if change.get("preset") == "paper":
+        change |= {"episodes": 1, "initial_tries": 1}
+    run = train("CartSafe-v0", **change)
+    assert "cost_off_centre" in run.metrics
+    assert {0.0, 1.0} >= set(run.metrics["over_threshold"])
+    assert len(run.metrics["return"]) == 6
+
+
+def test_seeds_together_are_each_seed_alone():
+    together = train_seeds("CartPole-v0", [4, 5], **TINY)
+    alone = train("CartPole-v0", seed=5, **TINY)
+    # After the first accepted step rounding decides between actions, and episodes go their own ways.
+    assert together[1].metrics["return"][:3] == pytest.approx(alone.metrics["return"][:3], rel=1e-4)
+    assert not np.allclose(together[0].metrics["return"], together[1].metrics["return"])
+
+
+def test_an_interrupted_run_resumes_to_the_same_policy(tmp_path):
+    whole = train("CartSafe-v0", out=tmp_path / "whole", **(TINY | {"iterations": 25}))
+
+    def stop(runs):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train("CartSafe-v0", out=tmp_path / "cut", callback=stop, **(TINY | {"iterations": 25}))
+    assert training.load(tmp_path / "cut").x is None
+    again = train("CartSafe-v0", out=tmp_path / "cut", resume=True, **(TINY | {"iterations": 25}))
+    assert np.array_equal(again.x, whole.x)
+    assert again.metrics["return"] == whole.metrics["return"]
+    assert again.final == whole.final
+    loaded = training.load(tmp_path / "cut")
+    assert np.array_equal(loaded.x, whole.x)
+    assert loaded.certificate == whole.certificate
+    assert loaded.words() == whole.words()
+
+
+def test_what_cannot_be_trained_is_refused_before_any_work(tmp_path):
+    with pytest.raises(ValueError, match="did you mean CartSafe-v0"):
+        train("CartSaef-v0")
+    with pytest.raises(ValueError, match="even number"):
+        train("CartSafe-v0", population=7)
+    with pytest.raises(ValueError, match="no costs"):
+        train("CartPole-v1", threshold=3)
+    with pytest.raises(TypeError, match="sigma0"):
+        train("CartPole-v1", sigma_0=0.1)
+    with pytest.raises(ValueError, match="unknown algorithm"):
+        train("CartPole-v1", algorithm="sgd")
+    with pytest.raises(ValueError, match="unknown engine"):
+        train("CartPole-v1", engine="fpga")
+    train("CartPole-v0", out=tmp_path / "run", **TINY)
+    with pytest.raises(FileExistsError, match="exists already"):
+        train("CartPole-v0", out=tmp_path / "run", **TINY)
+    with pytest.raises(ValueError, match=r"CartPole-v0.*CartSafe-v0"):
+        train("CartSafe-v0", out=tmp_path / "run", resume=True, **TINY)
+    with pytest.raises(ValueError, match=r"settings\.kappa"):
+        train("CartPole-v0", out=tmp_path / "run", resume=True, kappa=1.0, **TINY)
+    with pytest.raises(FileNotFoundError, match="no run"):
+        train("CartPole-v0", out=tmp_path / "nowhere", resume=True, **TINY)
+
+
+def test_the_policy_acts_as_the_environment_expects():
+    gymnasium = pytest.importorskip("gymnasium")
+    for name in ("CartSafe-v0", "Pendulum-v1"):
+        run = train(name, **TINY)
+        env = gymnasium.make(f"pcces.envs:pcces/{name}")
+        observation, _ = env.reset(seed=0)
+        assert env.action_space.contains(run.policy(observation)) or name == "Pendulum-v1"
+        observation, *_ = env.step(run.policy(observation, np.random.default_rng(0)))
+        assert env.observation_space.contains(observation)
+        with pytest.raises(ValueError, match="shape"):
+            run.policy(np.zeros(9))
+
+
+# -- certificates --------------------------------------------------------------------------------------------------------
+
+
+def fixed_policy(task, right):
+    """A policy that always pushes one way (logit `right`)."""
+    policy = policy_for(task)
+    return policy, np.zeros(policy.size, np.float32) + np.eye(policy.size, dtype=np.float32)[-1] * right
+
+
+def test_an_unsafe_policy_is_refused_and_a_safe_one_certified():
+    task = make("CartSafe-v0")
+    policy, x = fixed_policy(task, 0.0)  # coin flips stay near the middle most of the time, but not always
+    normalizer = certify.normalizer_of(np.zeros(4, np.float32), np.ones(4, np.float32))
+    play = Player(task, policy).play
+    mean_cost = float(play(x, normalizer, 4000, 7).costs.mean())
+    for threshold, expected in ((mean_cost + 8, True), (mean_cost - 1, False)):
+        problem = problem_for(task, 1e-4, threshold)
+        certificate, _ = certify.certify(task, policy, problem, play, x, normalizer, 1000, seed=1)
+        assert certificate.holds is expected
+        assert certificate.method == "betting"
+
+
+def test_entropy_bounds_are_certified_too():
+    task = make("CartPole-v0")
+    policy, x = fixed_policy(task, 0.0)
+    normalizer = certify.normalizer_of(np.zeros(4, np.float32), np.ones(4, np.float32))
+    play = Player(task, policy).play
+    entropy = float(play(x, normalizer, 2000, 7).entropy.mean())  # log 2 a step
+    for bounds, expected in (((0.0, entropy + 2), True), ((0.0, entropy - 1), False), ((entropy + 1, 200.0), False)):
+        problem = problem_for(task, 0.0, entropy_bounds=bounds)
+        assert certify.certify(task, policy, problem, play, x, normalizer, 1000, seed=1)[0].holds is expected
+
+
+def test_the_best_iterate_that_can_be_certified_is_returned():
+    """Three candidates with known costs: the best return breaks the limit, the second keeps it."""
+    task = TwoCosts()
+    problem = problem_for(task, 0.0, threshold=(5.0, 100.0), entropy_bounds=(-math.inf, math.inf))
+    policy = policy_for(task)
+    truth = {0.0: (10.0, 6.0), 1.0: (8.0, 4.0), 2.0: (3.0, 1.0)}  # x[0] -> return, cost
+
+    def play(x, normalizer, episodes, seed):
+        returns, cost = truth[float(x[0])]
+        rng = np.random.default_rng(seed)
+        noise = rng.uniform(-0.5, 0.5, episodes)
+        zeros = np.zeros(episodes)
+        return Outcome(returns + noise, zeros, np.stack([cost + noise, zeros]), zeros, zeros + 7)
+
+    candidates = Candidates(policy.size, 4, 3)
+    for marker, (returns, cost) in truth.items():
+        x = np.full(policy.size, marker, np.float32)
+        # each was lucky when the search saw it
+        lucky = Estimate(np.float64(8), np.array([-returns, cost - 1.5 - 5, -1.0]), np.array([0.5, 0.5, 0.0]))
+        candidates.add(x, np.zeros(4), np.ones(4), lucky, moved=True)
+    x, _, certificate, _ = certify.choose(task, policy, problem, play, candidates, 400, seed=0)
+    assert float(x[0]) == 1.0
+    assert certificate.holds
+
+    hopeless = problem_for(task, 0.0, threshold=(0.5, 100.0), entropy_bounds=(-math.inf, math.inf))
+    x, _, certificate, _ = certify.choose(task, policy, hopeless, play, candidates, 400, seed=0)
+    assert not certificate.holds
+    assert float(x[0]) == 2.0  # the closest
+
+
+def test_a_run_that_ends_infeasible_says_so():
+    run = train("CartSafe-v0", threshold=0.01, **TINY)
+    assert not run.certificate.holds
+    assert run.words().startswith("NOT CERTIFIED")
+
+
+def test_candidates_keep_the_best_when_there_are_many():
+    candidates = Candidates(1, 1, 2)
+    for i in range(300):
+        e = Estimate(np.float64(4), np.array([-float(i == 50), -1.0]), np.zeros(2))
+        candidates.add(np.full(1, i), np.zeros(1), np.ones(1), e, moved=True)
+    assert len(candidates) <= 100
+    assert candidates.x[candidates.order(1.0)[0], 0] == 50
+    assert candidates.x[-1, 0] == 299
