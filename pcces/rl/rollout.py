@@ -34,17 +34,16 @@ def rollout(
 ) -> tuple[Outcome, Trajectory | None]:
     """Play one episode per key with parameters x (n,) for all, or (n, B) for each its own. `greedy` takes the likeliest action.
 
-        A discount costs time, so ask for one only where the discounted return is of interest.
+    A discount costs time, so ask for one only where the discounted return is of interest.
 
-        >>> from pcces.envs import make
-        >>> from pcces.rl.keys import ours
-    from pcces.rl.normalizer import identity
-        >>> task = make("CartPole-v1")
-        >>> policy = Policy(task.observation_size, task.actions)
-        >>> keys = jax.random.split(jax.random.key(0), 3)
-        >>> outcome, _ = rollout(task, policy, jnp.zeros(policy.size), identity(jnp.zeros(4)), keys)
-        >>> bool((outcome.returns == outcome.length).all())
-        True
+    >>> from pcces.envs import make
+    >>> from pcces.rl.normalizer import identity
+    >>> task = make("CartPole-v1")
+    >>> policy = Policy(task.observation_size, task.actions)
+    >>> keys = jax.random.split(jax.random.key(0), 3)
+    >>> outcome, _ = rollout(task, policy, jnp.zeros(policy.size), identity(jnp.zeros(4)), keys)
+    >>> bool((outcome.returns == outcome.length).all())
+    True
     """
     start = jax.vmap(task.reset, out_axes=-1)(jax.vmap(lambda key: jax.random.fold_in(key, 2**31 - 1))(keys))
     if jax.default_backend() == "gpu" and ours(keys):
