@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo demo-blackbox test test-fast lint format bench-blackbox bench-overhead bench-safety bench-training clean help
+.PHONY: demo demo-blackbox test test-fast lint format bench-blackbox bench-overhead bench-safety bench-training bench-device clean help
 help:            ## what can be made here
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 22
 
@@ -59,6 +59,9 @@ bench-training: .venv/.dev  ## train what docs/training.md reports, ten seeds ea
 
 bench-overhead: .venv-peers/.done  ## what the library itself costs, beside evosax; a markdown table, a few minutes
 	@PYTHONPATH=. OMP_NUM_THREADS=1 .venv-peers/bin/python benchmarks/overhead.py
+
+bench-device: .venv/.dev .venv-peers/.done  ## generations and useful steps per second beside evosax and gymnax; markdown tables, about ten minutes
+	@$(BIN)/python benchmarks/device.py
 
 clean:           ## remove what was built
 	rm -rf .venv .venv-peers build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -30,6 +30,7 @@ from pcces.rl.rollout import rollout
 Array = Any
 CHUNK = 10  # iterations a call
 SEEDS, EPISODES = "seeds", "episodes"  # axes of the device mesh
+PRECISION = "float32"  # of products: a GPU would otherwise round their factors to ten bits
 PLAY_BATCH = 1024  # episodes played at once for evaluations and certificates
 
 
@@ -75,7 +76,8 @@ def compiled(*static: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]
 
         @wraps(function)
         def call(*args: Any) -> Any:
-            return program()(*args)
+            with jax.default_matmul_precision(PRECISION):
+                return program()(*args)
 
         return call
 
@@ -191,7 +193,8 @@ class DeviceEngine(Player):
         """Compile an iteration while the first policies are being drawn, which compiles programs of its own."""
         states = self.template()
         count = jax.ShapeDtypeStruct((), jnp.int32)
-        return self._advance.lower(states, self._keys, count).compile()
+        with jax.default_matmul_precision(PRECISION):
+            return self._advance.lower(states, self._keys, count).compile()
 
     def _chunk(self, states: Any, keys: Array, count: Array) -> tuple[Any, list[Array]]:
         one = jax.jit(jax.vmap(self.program.step))  # traced once, used twice

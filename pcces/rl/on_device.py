@@ -42,42 +42,33 @@ def blank(task: Task, policy: Policy, problem: Problem, settings: Settings, key:
     return iteration.start(x0, normalizer, len(problem.names), settings)
 
 
+@compiled(0, 1, 2, 3)
 def first(task: Task, policy: Policy, problem: Problem, settings: Settings, key: Array) -> Learner:
     """x_0, the best of some random policies, and the normalisation their episodes give."""
-    points, look_key, play_key, normalizer = _draw(policy, settings, key)
-    look = partial(_look, task, policy, problem, settings, points)
-    if settings.normalise:  # first what there is to see, then how the policies do once they see it well
-        _, normalizer = look(normalizer, look_key)
-    if settings.initial_tries > 1:
-        points, _ = look(normalizer, play_key)
-    return _start(points[0], normalizer, len(problem.names), settings)
-
-
-_start = compiled(2, 3)(iteration.start)
-
-
-@compiled(0, 1)
-def _draw(policy: Policy, settings: Settings, key: Array) -> tuple[Array, Array, Array, Normalizer]:
     draw_key, look_key, play_key = jax.random.split(key, 3)
     z = jax.random.normal(draw_key, (settings.initial_tries, policy.size))
     points = jax.vmap(lambda row: policy.init(row, settings.log_std, settings.last_layer))(z)
-    return points, look_key, play_key, identity(jnp.zeros(policy.observation_size))
-
-
-@compiled(0, 1, 2, 3)
-def _look(
-    task: Task, policy: Policy, problem: Problem, settings: Settings, points: Array, normalizer: Normalizer, key: Array
-) -> tuple[Array, Normalizer]:
-    """Play a few common episodes with every policy: the policies with the best first, and the normalisation after it."""
-    tries = points.shape[0]
-    keys = jnp.tile(jax.random.split(key, INITIAL_EPISODES), tries)
     columns = jnp.repeat(points, INITIAL_EPISODES, axis=0).T
-    outcome, trajectory = rollout(
-        task, policy, columns, normalizer, keys, problem_discount(problem, settings), record=True
-    )
-    y = problem.outputs(outcome).reshape(tries, INITIAL_EPISODES, -1).mean(1)
-    best = jnp.argmin(y[:, 0] + settings.rho * jnp.clip(y[:, 1:], 0).sum(1))
-    return jnp.roll(points, -best, axis=0), update(normalizer, *observed(trajectory), frozen=jnp.bool_(False))
+
+    def look(carry: tuple[Normalizer, Array], now: tuple[Array, Array]) -> tuple[tuple[Normalizer, Array], None]:
+        """Play a few common episodes with every policy: which does best, and the normalisation after it."""
+        normalizer, _ = carry
+        key, learning = now
+        keys = jnp.tile(jax.random.split(key, INITIAL_EPISODES), settings.initial_tries)
+        discount = problem_discount(problem, settings)
+        outcome, trajectory = rollout(task, policy, columns, normalizer, keys, discount, record=True)
+        y = problem.outputs(outcome).reshape(settings.initial_tries, INITIAL_EPISODES, -1).mean(1)
+        best = jnp.argmin(y[:, 0] + settings.rho * jnp.clip(y[:, 1:], 0).sum(1))
+        after = update(normalizer, *observed(trajectory), frozen=jnp.bool_(False))
+        return (jax.tree.map(partial(jnp.where, learning), after, normalizer), best), None
+
+    # First what there is to see, then how the policies do once they see it well; a loop, so that both compile once.
+    looks = [(look_key, True)] * settings.normalise + [(play_key, False)] * (settings.initial_tries > 1)
+    normalizer, best = identity(jnp.zeros(policy.observation_size)), jnp.int32(0)
+    if looks:
+        keys, learning = zip(*looks)
+        (normalizer, best), _ = jax.lax.scan(look, (normalizer, best), (jnp.stack(keys), jnp.array(learning)))
+    return iteration.start(points[best], normalizer, len(problem.names), settings)
 
 
 def step(

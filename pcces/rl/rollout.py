@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from pcces.envs.task import Task
+from pcces.rl.keys import ours
 from pcces.rl.normalizer import Normalizer, normalise
 from pcces.rl.outcome import Outcome, Trajectory
 from pcces.rl.policy import Policy, forward
@@ -44,6 +45,13 @@ def rollout(
     >>> bool((outcome.returns == outcome.length).all())
     True
     """
+    start = jax.vmap(task.reset, out_axes=-1)(jax.vmap(lambda key: jax.random.fold_in(key, 2**31 - 1))(keys))
+    if jax.default_backend() == "gpu" and ours(keys):
+        from pcces.rl import kernel
+
+        plan = kernel.plan(task, policy, greedy)
+        if plan is not None:
+            return kernel.play(task, policy, plan, x, normalizer, keys, start, discount, record)
     layers, log_std = policy.unpack(x)
     batch, r = keys.shape[0], len(task.cost_names)
     rows = task.observation_size + policy.noise_size + 2 + r
@@ -81,15 +89,15 @@ def rollout(
     def going_on(carry: tuple) -> Array:
         return (carry[0] < chunks) & any_alive(carry[1][1])
 
-    start = jax.vmap(task.reset, out_axes=-1)(jax.vmap(lambda key: jax.random.fold_in(key, 2**31 - 1))(keys))
     zeros = jnp.zeros(batch)
     inner = start, jnp.ones(batch, bool), Outcome(zeros, zeros, jnp.zeros((r, batch)), zeros, zeros)
     recorded = jnp.zeros((chunks * CHUNK, rows, batch)) if record else None
     _, (_, _, outcome), recorded = jax.lax.while_loop(going_on, chunk, (jnp.int32(0), inner, recorded))
-    return outcome, None if recorded is None else _trajectory(task, policy, recorded)
+    return outcome, None if recorded is None else unrecorded(task, policy, recorded)
 
 
-def _trajectory(task: Task, policy: Policy, recorded: Array) -> Trajectory:
+def unrecorded(task: Task, policy: Policy, recorded: Array) -> Trajectory:
+    """The rows of an array (T, rows, B) by name."""
     size, acts = task.observation_size, policy.noise_size
     action = recorded[:, size : size + acts]
     return Trajectory(

@@ -7,10 +7,10 @@ network is written out, so that workers can compute it in NumPy and the device i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pcces.arrays import array_namespace
+from pcces.loops import repeat
 from pcces.rl.policy import Policy, affine, back
 
 Array = Any
@@ -94,17 +94,6 @@ def solve_positive(a: Array, b: Array) -> Array:
         return xp.where((index == k)[:, None], pivot[None], rows - factor[:, None] * pivot[None])
 
     return repeat(n, eliminate, xp.concat([a, b[:, None]], axis=1))[:, -1]
-
-
-def repeat(times: int, body: Callable[[Array, Array], Array], value: Array) -> Array:
-    """value = body(i, value) for i = 0, 1, ..: under JAX as a loop of its own, which compiles once for all i."""
-    if array_namespace(value).__name__.startswith("jax"):
-        import jax
-
-        return jax.lax.fori_loop(0, times, body, value)
-    for i in range(times):
-        value = body(i, value)
-    return value
 
 
 def policy_gradient(policy: Policy, x: Array, observations: Array, actions: Array, advantages: Array) -> Array:
