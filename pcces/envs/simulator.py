@@ -69,7 +69,7 @@ class Simulator:
         if self.spec is not None:
             return self
         make_gymnasium(self.name, **self.options).close()
-        return replace(self, spec=gymnasium.spec(self.name))
+        return replace(self, spec=gymnasium.spec(self.name.rpartition(":")[2]))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a run folder, from which `from_dict` makes it again without a look at the environment."""
@@ -285,7 +285,7 @@ def simulator(
     import gymnasium
 
     env = make_gymnasium(name, **options)
-    spec = gymnasium.spec(name)
+    spec = gymnasium.spec(name.rpartition(":")[2])  # after a module: that Gymnasium has imported
     try:
         observations, actions = env.observation_space, env.action_space
         head = _head(name, observations, actions)
