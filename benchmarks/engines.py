@@ -2,8 +2,8 @@
 
     make bench-engines            # writes the tables of docs/engines.md
 
-An iteration of PCCES is timed: population 240, two episodes a member, the incumbent's and the trial point's. Only steps of
-episodes that had not ended count. The vector environments step the same environments, with the same policy applied to all
+An iteration of PCCES is timed: population 240, the episodes of its members, of the incumbent and of the trial point. Only
+steps of episodes that had not ended count. The vector environments step the same environments, with the same policy applied to all
 of them at once, and nothing else: no search, no surrogate gradients.
 """
 
@@ -19,9 +19,6 @@ import sys
 import time
 import warnings
 
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(_name, "1")
-
 import numpy as np
 
 from pcces.envs import make
@@ -33,9 +30,13 @@ from pcces.rl.problem import problem_for
 from pcces.rl.settings import make_settings
 
 SETTINGS = dict(
-    population=240, hidden=(64, 64), initial_tries=1, last_layer=0.3, warm_up=0, episodes=32, metric_episodes=32,
-    sigma_es0=0.05, sigma0=1e-6, sigma_max=1e-5,
+    population=240, hidden=(64, 64), initial_tries=1, last_layer=0.3, warm_up=0, sigma_es0=0.05, sigma0=1e-6,
+    sigma_max=1e-5,
 )  # fmt: skip
+EPISODES = {
+    "CartPole-v1": dict(member_episodes=2, episodes=32, metric_episodes=32),
+    "AntBulletEnv-v0": dict(member_episodes=1, episodes=1, metric_episodes=1),  # an iteration takes a minute or two
+}
 
 
 def balancing(policy: Policy, normalizer: Normalizer) -> np.ndarray:
@@ -67,14 +68,16 @@ def on_workers(name: str, kind: str, workers: int, balanced: bool, iterations: i
     else:
         from pcces.engines.local import LocalPool as Pool
     sim = simulator(name)
-    settings = make_settings(**SETTINGS)
+    settings = make_settings(**SETTINGS, **EPISODES[name])
     policy = Policy(sim.observation_size, sim.actions, settings.hidden)
     engine = WorkerEngine(
         sim, policy, problem_for(sim, settings.mu), settings, [0], functools.partial(Pool, workers=workers)
     )
     try:
         state = first_state(name, engine, balancing(policy, identity(np.zeros(4, np.float32))) if balanced else None)
-        state_after, _ = engine.advance(state, 1)  # everything is imported and warm
+        engine.play(
+            state.es.x[0], identity(np.zeros(sim.observation_size, np.float32)), 2 * workers, seed=0
+        )  # all is warm
         rates, sent = [], []
         for _ in range(iterations):
             before, began = engine.pool.traffic, time.perf_counter()
@@ -83,8 +86,8 @@ def on_workers(name: str, kind: str, workers: int, balanced: bool, iterations: i
             sent.append(engine.pool.traffic - before)
     finally:
         engine.close()
-    members = settings.population * settings.member_episodes + settings.episodes + settings.metric_episodes
-    return {"rate": statistics.median(rates), "best": max(rates), "bytes": statistics.median(sent) / members}
+    played = settings.population * settings.member_episodes + settings.episodes + settings.metric_episodes
+    return {"rate": statistics.median(rates), "best": max(rates), "bytes": statistics.median(sent) / played}
 
 
 def on_device(name: str, balanced: bool, iterations: int) -> dict:
@@ -93,7 +96,7 @@ def on_device(name: str, balanced: bool, iterations: int) -> dict:
 
     configure()
     task = make(name)
-    settings = make_settings(**SETTINGS)
+    settings = make_settings(**SETTINGS, **EPISODES[name])
     policy = Policy(task.observation_size, task.actions, settings.hidden)
     problem = problem_for(task, settings.mu)
     engine = DeviceEngine(task, policy, program(task, policy, problem, settings), [0])
@@ -155,11 +158,26 @@ def quiet():
         yield
 
 
-def table(title: str, rows: list[tuple[str, dict]]) -> None:
+def table(title: str, rows: list) -> None:
     print(f"\n{title}\n\n| | steps/s | best | bytes an episode |\n| --- | ---: | ---: | ---: |")
-    for name, found in rows:
+    for name, run in rows:
+        found = run()
         sent = "" if found["bytes"] is None else f"{found['bytes']:,.0f}"
         print(f"| {name} | {found['rate']:,.0f} | {found['best']:,.0f} | {sent} |".replace(",", " "), flush=True)
+
+
+def others(name: str, balanced: bool, repeats: int, seconds: float) -> list:
+    """The rows that every environment has."""
+    return [
+        *(
+            (f"{kind} x{n}", functools.partial(on_workers, name, kind, n, balanced, repeats))
+            for kind in ("local", "ray")
+            for n in (1, 2)
+        ),
+        ("SyncVectorEnv of 16", functools.partial(vectorised, name, "sync", balanced, seconds)),
+        ("AsyncVectorEnv of 2", functools.partial(vectorised, name, "async", balanced, seconds, 2)),
+        ("AsyncVectorEnv of 16", functools.partial(vectorised, name, "async", balanced, seconds)),
+    ]
 
 
 def main() -> None:
@@ -170,32 +188,15 @@ def main() -> None:
     repeats, seconds = (1, 0.5) if options.quick else (5, 10.0)
 
     def measured(rows):
-        return [(name, run()) for name, run in rows if options.only in name]
+        return [(name, run) for name, run in rows if options.only in name]
 
     print(f"{platform.processor() or platform.machine()}, {len(os.sched_getaffinity(0))} cores, Python "
           f"{platform.python_version()}, load {os.getloadavg()[0]:.1f}", file=sys.stderr)  # fmt: skip
-    for balanced, title in (
-        (True, "CartPole-v1, balancing (500 steps an episode)"),
-        (False, "CartPole-v1, random policies"),
-    ):
-        name = "CartPole-v1"
-        table(title, measured([
-            ("device", lambda b=balanced: on_device(name, b, repeats)),
-            *((f"{kind} x{n}", functools.partial(on_workers, name, kind, n, balanced, repeats))
-              for kind in ("local", "ray") for n in (1, 2)),
-            ("SyncVectorEnv, 16", lambda b=balanced: vectorised(name, "sync", b, seconds)),
-            ("AsyncVectorEnv, 2", lambda b=balanced: vectorised(name, "async", b, seconds, 2)),
-            ("AsyncVectorEnv, 16", lambda b=balanced: vectorised(name, "async", b, seconds)),
-        ]))  # fmt: skip
-    name = "AntBulletEnv-v0"
-    repeats = 1 if options.quick else 3
-    table("PyBullet Ant, random policies", measured([
-        *((f"{kind} x{n}", functools.partial(on_workers, name, kind, n, False, repeats))
-          for kind in ("local", "ray") for n in (1, 2)),
-        ("SyncVectorEnv, 16", lambda: vectorised(name, "sync", False, seconds)),
-        ("AsyncVectorEnv, 2", lambda: vectorised(name, "async", False, seconds, 2)),
-        ("AsyncVectorEnv, 16", lambda: vectorised(name, "async", False, seconds)),
-    ]))  # fmt: skip
+    titles = {True: "CartPole-v1, balancing (500 steps an episode)", False: "CartPole-v1, random policies"}
+    for balanced, title in titles.items():
+        rows = [("device", functools.partial(on_device, "CartPole-v1", balanced, repeats))]
+        table(title, measured([*rows, *others("CartPole-v1", balanced, repeats, seconds)]))
+    table("PyBullet Ant, random policies", measured(others("AntBulletEnv-v0", False, 1, seconds)))
 
 
 if __name__ == "__main__":
