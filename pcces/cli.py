@@ -7,6 +7,7 @@ certified, 1 the work is done but a policy is not certified, 2 the request canno
 from __future__ import annotations
 
 import difflib
+import importlib
 import json
 import math
 import os
@@ -22,8 +23,10 @@ import typer
 
 from pcces.envs import make, tasks
 from pcces.envs.task import Continuous, Task
+from pcces.rl.problem import from_json
 from pcces.rl.settings import Settings
 from pcces.rl.train import Training, load, prepare
+from pcces.rl.where import name_of
 from pcces.runs import Run, read_config
 
 app = typer.Typer(
@@ -62,7 +65,9 @@ def _version(version: Annotated[bool, typer.Option("--version", help="Show the v
 
 @app.command()
 def train(
-    task: Annotated[str, typer.Argument(metavar="TASK", help="One of `pcces envs`.", show_default=False)],
+    task: Annotated[
+        str, typer.Argument(metavar="TASK", help="One of `pcces envs`, or any Gymnasium id.", show_default=False)
+    ],
     algorithm: Annotated[str | None, typer.Option(show_default="pcces", help="What trains.")] = None,
     preset: Annotated[str | None, typer.Option(show_default="default", help="Its settings: default or paper.")] = None,
     iterations: Annotated[int | None, typer.Option(show_default="300")] = None,
@@ -77,8 +82,29 @@ def train(
         list[float] | None,
         typer.Option(help="The most an episode may cost on average; once for each of the task's costs."),
     ] = None,
-    engine: Annotated[str | None, typer.Option(show_default="device", help="Where episodes are played.")] = None,
-    workers: Annotated[int | None, typer.Option(help="Processes, for engines that use them.")] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            show_default="device for tasks in JAX, else local",
+            help="Where episodes are played: device, local (worker processes) or ray (a cluster).",
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(show_default="one a core", help="How many, for the engines local and ray.")
+    ] = None,
+    ray_address: Annotated[
+        str | None, typer.Option(show_default="a Ray of our own on this machine", help="The cluster of --engine ray.")
+    ] = None,
+    step_timeout: Annotated[
+        float | None,
+        typer.Option(help="Seconds after which a simulator's step counts as hung, and its episode as failed."),
+    ] = None,
+    cost: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODULE:FUNCTION", help="cost(observation, action, info), where a simulator gives no costs."
+        ),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(show_default="runs/TASK/ALGORITHM-PRESET-seedSEED", help="The folder to write.")
     ] = None,
@@ -99,10 +125,12 @@ def train(
     pcces train CartSafe-v0 --seeds 10 --threshold 20
     pcces train CartSafe-v0 --iterations 1000 --set sigma0=0.2 --set hidden=32,32
     pcces train CartSafe-v0 --resume
+    pcces train HopperBulletEnv-v0 --workers 8 --set hidden=64,64
     """
     given = {
         "algorithm": algorithm, "preset": preset, "iterations": iterations, "population": population,
         "threshold": tuple(threshold) if threshold else None, "engine": engine, "workers": workers,
+        "ray_address": ray_address, "step_timeout": step_timeout,
     }  # fmt: skip
     training: Training | None = None
     folder = out or Path()
@@ -110,22 +138,24 @@ def train(
         with refusing():
             if seeds is not None and seeds < 1:
                 raise ValueError(f"--seeds must be at least 1, got {seeds}")
-            made = make(task)
+            name_ = name_of(task)
             asked: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
             for name, value in map(setting, set_ or []):
                 if name in given:
                     raise ValueError(f"give {name} as --{name}, not with --set")
                 asked[name] = value
             numbers = range(seed, seed + seeds) if seeds is not None else None
-            folder = out or default_folder(made, asked, seed, numbers)
+            if cost is not None:
+                asked["cost"] = function(cost)
+            folder = out or default_folder(name_, asked, seed, numbers)
             wanted: Sequence[int] = numbers or [seed]
             together = numbers is not None
             if resume:
                 found, together = seeds_in(folder, together)
                 if numbers is None:
                     wanted = found
-                asked = resumed(made, folder / f"seed-{found[0]}" if together else folder) | asked
-            training = prepare(made, wanted, out=folder if together else [folder], resume=resume, **asked)
+                asked = resumed(name_, folder / f"seed-{found[0]}" if together else folder) | asked
+            training = prepare(task, wanted, out=folder if together else [folder], resume=resume, **asked)
         from pcces.tensorboard import TensorBoard
 
         training.run(progress=True, callback=TensorBoard() if tensorboard else None)
@@ -134,18 +164,34 @@ def train(
     conclude(training.runs, folder, as_json)
 
 
-def default_folder(task: Task, asked: dict[str, Any], seed: int, seeds: range | None) -> Path:
+def function(where: str) -> Any:
+    """A function by its address.
+
+    >>> function("math:hypot")(3, 4)
+    5.0
+    """
+    module, sign, name = where.partition(":")
+    if not sign:
+        raise ValueError(f"--cost takes MODULE:FUNCTION, got {where!r}")
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    home = importlib.import_module(module)
+    if not hasattr(home, name):
+        raise ValueError(f"there is no function {name!r} in {module}")
+    return getattr(home, name)
+
+
+def default_folder(task: str, asked: dict[str, Any], seed: int, seeds: range | None) -> Path:
     """Where a run goes unless told otherwise.
 
-    >>> from pcces.envs import make
-    >>> default_folder(make("CartSafe-v0"), {"preset": "paper"}, 3, None).as_posix()
+    >>> default_folder("CartSafe-v0", {"preset": "paper"}, 3, None).as_posix()
     'runs/CartSafe-v0/pcces-paper-seed3'
-    >>> default_folder(make("CartSafe-v0"), {}, 0, range(10)).as_posix()
+    >>> default_folder("CartSafe-v0", {}, 0, range(10)).as_posix()
     'runs/CartSafe-v0/pcces-default-seeds0-9'
     """
     name = f"{asked.get('algorithm', 'pcces')}-{asked.get('preset', 'default')}"
     which = f"seed{seed}" if seeds is None else f"seeds{seeds[0]}-{seeds[-1]}"
-    return Path("runs") / task.name / f"{name}-{which}"
+    return Path("runs") / task / f"{name}-{which}"
 
 
 SETTING_TYPES: dict[str, Any] = {field.name: getattr(Settings(), field.name) for field in fields(Settings)} | {
@@ -190,14 +236,23 @@ def seeds_in(folder: Path, together: bool) -> tuple[list[int], bool]:
     return sorted(read_config(file.parent)["seed"] for file in inside), True
 
 
-def resumed(task: Task, path: Path) -> dict[str, Any]:
+def resumed(task: str, path: Path) -> dict[str, Any]:
     """What the run in a folder was asked for, as the keywords of `prepare`."""
     config = read_config(path)
-    if config["task"] != task.name:
-        raise ValueError(f"the run in {path} is of {config['task']}, not of {task.name}: it cannot go on as that")
-    names = ("algorithm", "preset", "engine", "workers", "confidence", "certify_episodes")
+    if config["task"] != task:
+        raise ValueError(f"the run in {path} is of {config['task']}, not of {task}: it cannot go on as that")
+    names = (
+        "algorithm",
+        "preset",
+        "engine",
+        "workers",
+        "ray_address",
+        "step_timeout",
+        "confidence",
+        "certify_episodes",
+    )
     kept = {name: config[name] for name in names if name in config}
-    limits = {"threshold": config["thresholds"] or None, "entropy_bounds": tuple(config["entropy_bounds"])}
+    limits = {"threshold": config["thresholds"] or None, "entropy_bounds": from_json(config["entropy_bounds"])}
     return kept | limits | config["settings"] | {"hidden": tuple(config["settings"]["hidden"])}
 
 
@@ -208,6 +263,8 @@ def interrupted(task: str, training: Training | None, folder: Path) -> NoReturn:
     else:
         again = shlex.join(["pcces", "train", task, "--out", str(folder), "--resume"])
         typer.echo(f"\ninterrupted after {training.done} iterations; go on with: {again}", err=True)
+    if "ray" in sys.modules:
+        sys.modules["ray"].shutdown()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(130)  # at once: a compilation that still runs in the background cannot be stopped
@@ -394,7 +451,7 @@ def render(
         target = out or path / "policy.gif"
         if target.suffix != ".gif":
             raise ValueError(f"the animation must be a .gif, got {target}")
-    made = film(runs[0], seed, greedy)
+        made = film(runs[0], seed, greedy)
     made.save(target)
     costs = dict(zip(runs[0].problem.cost_names, made.costs))
     numbers = {"steps": made.steps, "return": round(made.total, 6), "costs": costs}

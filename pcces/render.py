@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,6 +12,8 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from pcces import storage
+from pcces.envs.simulator import Simulator, flat
+from pcces.envs.task import Task
 from pcces.runs import Run
 
 MOST_FRAMES = 150
@@ -42,26 +45,58 @@ def film(run: Run, seed: int = 0, greedy: bool = False) -> Film:
     >>> made.steps == made.total and made.gif[:6]
     b'GIF89a'
     """
-    states, rewards, costs = _episode(run, seed, greedy)
     task = run.task
-    every = max(1, math.ceil(task.frames_per_second / FASTEST), math.ceil(len(rewards) / MOST_FRAMES))
-    shown = [*range(0, len(rewards), every), len(rewards)]
+    if isinstance(task, Simulator):
+        pictures, rewards, costs, speed = _simulated(run, task, seed, greedy)
+    else:
+        states, rewards, costs = _episode(run, task, seed, greedy)
+        speed = task.frames_per_second
+        every = max(1, math.ceil(speed / FASTEST), math.ceil(len(rewards) / MOST_FRAMES))
+        pictures = {t: task.draw(states[t]) for t in (*range(0, len(rewards), every), len(rewards))}
     so_far = np.concatenate([np.zeros((1, costs.shape[1])), np.cumsum(costs, axis=0)])
     earned = np.concatenate([[0.0], np.cumsum(rewards)])
-    frames = [_with_numbers(run, task.draw(states[t]), t, earned[t], so_far[t]) for t in shown]
-    milliseconds = [max(20, round(100 * every / task.frames_per_second) * 10)] * len(frames)  # a GIF counts in 10 ms
+    frames = [_with_numbers(run, picture, t, earned[t], so_far[t]) for t, picture in pictures.items()]
+    apart = np.diff([*pictures])[0]  # steps between two frames
+    milliseconds = [max(20, round(100 * apart / speed) * 10)] * len(frames)  # a GIF counts in 10 ms
     milliseconds[-1] = 1500  # the end stands still for a moment
     gif = _gif(frames, milliseconds)
     return Film(gif, len(frames), len(rewards), float(earned[-1]), tuple(map(float, so_far[-1])))
 
 
-def _episode(run: Run, seed: int, greedy: bool) -> tuple[list[Any], np.ndarray, np.ndarray]:
+def _simulated(
+    run: Run, task: Simulator, seed: int, greedy: bool
+) -> tuple[dict[int, np.ndarray], np.ndarray, np.ndarray, float]:
+    """Pictures of one episode of a simulator by their steps, the rewards (T,), the costs (T, r), and steps a second."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what it has to say against it is said by an error below
+            env = task.known().make(render_mode="rgb_array")
+    except TypeError as error:
+        raise ValueError(f"{task.name} cannot be drawn ({error})") from error
+    try:
+        speed = float(env.env.metadata.get("render_fps", 30))
+        every = max(1, math.ceil(speed / FASTEST), math.ceil(task.max_steps / MOST_FRAMES))
+        rng = None if greedy else np.random.default_rng(seed)
+        observation, over, t = env.reset(seed), False, 0
+        pictures, rewards, costs = {0: env.picture()}, [], []
+        while not over and t < task.max_steps:
+            observation, reward, cost, over = env.step(run.policy(flat(observation), rng))
+            t += 1
+            rewards.append(float(reward))
+            costs.append(np.broadcast_to(np.asarray(cost, dtype=float), len(task.cost_names)))
+            if t % every == 0 or over or t == task.max_steps:
+                pictures[t] = env.picture()
+    finally:
+        env.close()
+    return pictures, np.array(rewards), np.array(costs).reshape(t, len(task.cost_names)), speed
+
+
+def _episode(run: Run, task: Task, seed: int, greedy: bool) -> tuple[list[Any], np.ndarray, np.ndarray]:
     """The states of one episode, one more than its steps, with the rewards (T,) and costs (T, r)."""
     import jax
 
     from pcces.rl.keys import key
 
-    task = run.task
     step, observe = jax.jit(task.step), jax.jit(task.observe)
     start_key, step_key = jax.random.split(key(seed))
     rng = None if greedy else np.random.default_rng(seed)

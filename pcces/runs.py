@@ -26,6 +26,7 @@ from pcces.rl.normalizer import Normalizer, normalise
 from pcces.rl.policy import Policy, forward
 
 if TYPE_CHECKING:
+    from pcces.envs.simulator import Simulator
     from pcces.envs.task import Task
     from pcces.rl.problem import Problem
 
@@ -37,7 +38,7 @@ class Run:
     """A training run: its configuration, its course, its policy and what fresh episodes say of it."""
 
     config: dict[str, Any]
-    task: Task
+    task: Task | Simulator
     shape: Policy
     problem: Problem
     metrics: Metrics = field(default_factory=dict)
@@ -67,8 +68,11 @@ class Run:
 
     def evaluate(self, episodes: int = 100, seed: int = 1_000_000, greedy: bool = False) -> dict[str, Any]:
         """Means and standard errors over fresh episodes: return, each cost, entropy, length."""
+        from pcces.rl.where import playing
+
         x, normalizer = self.trained()
-        return summary(self.problem, self._engine().play(x, normalizer, episodes, seed, greedy))
+        with playing(self) as play:
+            return summary(self.problem, play(x, normalizer, episodes, seed, greedy))
 
     def certify(self, episodes: int = 1000, seed: int = 2_000_000, confidence: float = 0.95) -> Certificate:
         """Put the policy to the test again, on fresh episodes."""
@@ -77,12 +81,13 @@ class Run:
     def certified(self, episodes: int = 1000, seed: int = 2_000_000, confidence: float = 0.95) -> Run:
         """The same run with what other fresh episodes say of its policy."""
         from pcces.rl.certify import certify
+        from pcces.rl.where import playing
 
         x, normalizer = self.trained()
-        play = self._engine().play
-        certificate, outcome = certify(
-            self.task, self.shape, self.problem, play, x, normalizer, episodes, seed, confidence
-        )
+        with playing(self) as play:
+            certificate, outcome = certify(
+                self.task, self.shape, self.problem, play, x, normalizer, episodes, seed, confidence
+            )
         return replace(self, certificate=certificate, final=summary(self.problem, outcome))
 
     def trained(self) -> tuple[np.ndarray, Normalizer]:
@@ -91,11 +96,6 @@ class Run:
             where = f"; go on with: pcces train {self.config['task']} --out {self.path} --resume" if self.path else ""
             raise ValueError(f"this run is not finished, so it has no policy yet{where}")
         return self.x, self.normalizer
-
-    def _engine(self) -> Any:
-        from pcces.rl.train import player
-
-        return player(self)
 
     # -- files ---------------------------------------------------------------------------------------------------------
 
@@ -150,13 +150,18 @@ class Run:
 
 
 def summary(problem: Problem, outcome: Any) -> dict[str, Any]:
-    """Means and standard errors of an Outcome's episodes, as plain data."""
+    """Means and standard errors of an Outcome's episodes, as plain data; those that failed are counted apart."""
+    good = np.isfinite(np.asarray(outcome.returns))
 
     def mean_and_error(values: np.ndarray) -> tuple[float, float]:
-        n = values.shape[-1]
+        n, values = int(good.sum()), values[good]
+        if n == 0:
+            return math.nan, math.nan
         return float(values.mean()), float(values.std(ddof=1) / math.sqrt(n)) if n > 1 else math.nan
 
-    found: dict[str, Any] = {"episodes": int(outcome.returns.shape[-1])}
+    found: dict[str, Any] = {"episodes": len(good)}
+    if not good.all():
+        found["failed_episodes"] = int((~good).sum())
     for name, values in (("return", outcome.returns), ("entropy", outcome.entropy), ("length", outcome.length)):
         found[name], found[f"{name}_error"] = mean_and_error(np.asarray(values, dtype=float))
     pairs = [mean_and_error(np.asarray(row, dtype=float)) for row in outcome.costs]

@@ -9,11 +9,12 @@ import contextlib
 import ctypes
 import difflib
 import importlib
+import json
 import math
 import os
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,74 @@ class Simulator:
         """The environment itself."""
         env = make_gymnasium(self.spec or self.name, **self.options, **options)
         return Environment(env, len(self.cost_names), self.cost)
+
+    def known(self) -> Simulator:
+        """The same, with what a run folder does not hold: how to make it. An error where that is not known."""
+        import gymnasium
+
+        if self.cost is forgotten:
+            raise ValueError(
+                f"the costs of this run came from a function, which a run folder does not hold: give it again, as in "
+                f"pcces.load(path, cost=...) ({self.name})"
+            )
+        if self.spec is not None:
+            return self
+        make_gymnasium(self.name, **self.options).close()
+        return replace(self, spec=gymnasium.spec(self.name.rpartition(":")[2]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for a run folder, from which `from_dict` makes it again without a look at the environment."""
+        if isinstance(self.actions, Discrete):
+            actions: dict[str, Any] = {"n": self.actions.n}
+        else:
+            actions = {"low": list(map(_or_none, self.actions.low)), "high": list(map(_or_none, self.actions.high))}
+        try:
+            options = json.loads(json.dumps(self.options))
+        except TypeError as error:
+            raise TypeError(
+                f"a run folder holds plain data only, but the options of {self.name} do not ({error})"
+            ) from None
+        return {
+            "observation_size": self.observation_size,
+            "actions": actions,
+            "max_steps": self.max_steps,
+            "cost_names": list(self.cost_names),
+            "cost_bounds": None if self.cost_bounds is None else list(self.cost_bounds),
+            "cost_function": self.cost is not None,
+            "reward_threshold": self.reward_threshold,
+            "options": options,
+        }
+
+    @classmethod
+    def from_dict(cls, name: str, data: dict[str, Any], cost: CostFunction | None = None) -> Simulator:
+        """What `to_dict` gave. Nothing is imported or run for it, so that a stranger's run is safe to open.
+
+        >>> s = simulator("Pendulum-v1")
+        >>> Simulator.from_dict("Pendulum-v1", s.to_dict()) == s
+        True
+        """
+        given = data["actions"]
+        if "n" in given:
+            actions: Discrete | Continuous = Discrete(given["n"])
+        else:
+            low = tuple(-math.inf if v is None else v for v in given["low"])
+            actions = Continuous(low, tuple(math.inf if v is None else v for v in given["high"]))
+        if data["cost_function"] and cost is None:
+            cost = forgotten
+        bounds = None if data["cost_bounds"] is None else tuple(data["cost_bounds"])
+        return cls(
+            name, data["observation_size"], actions, data["max_steps"], tuple(data["cost_names"]), (), bounds,
+            reward_threshold=data["reward_threshold"], cost=cost, options=data["options"],
+        )  # fmt: skip
+
+
+def forgotten(observation: np.ndarray, action: Any, info: dict[str, Any]) -> Any:
+    """Stands for a cost function that a run folder does not hold."""
+    raise RuntimeError("this cost function was not kept")
+
+
+def _or_none(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 class Environment:
@@ -98,6 +167,13 @@ class Environment:
                 costs = find_cost(third, info)
                 costs = 0.0 if costs is None else costs  # some report only what is not zero
         return observation, reward, costs, terminated or truncated
+
+    def picture(self) -> np.ndarray:
+        """What it looks like now, if it was made with render_mode="rgb_array"."""
+        drawn = self.env.render()
+        if drawn is None:
+            raise ValueError(f"{self.env.spec.id if self.env.spec else self.env} cannot be drawn: it renders nothing")
+        return np.asarray(drawn, dtype=np.uint8)[..., :3]
 
     def close(self) -> None:
         """Let the simulator go."""
@@ -209,7 +285,7 @@ def simulator(
     import gymnasium
 
     env = make_gymnasium(name, **options)
-    spec = gymnasium.spec(name)
+    spec = gymnasium.spec(name.rpartition(":")[2])  # after a module: that Gymnasium has imported
     try:
         observations, actions = env.observation_space, env.action_space
         head = _head(name, observations, actions)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pcces.arrays import array_namespace
+from pcces.envs.simulator import Simulator
 from pcces.envs.task import Task
 
 Array = Any
@@ -51,7 +52,7 @@ class Problem:
 
 
 def problem_for(
-    task: Task,
+    task: Task | Simulator,
     mu: float,
     threshold: float | tuple[float, ...] | None = None,
     entropy_bounds: tuple[float, float] | None = None,
@@ -83,3 +84,18 @@ def problem_for(
     if not low < high:
         raise ValueError(f"entropy bounds must be low < high, got {low} and {high}")
     return Problem(costs, thresholds, (float(low), float(high)), float(mu), discounted)
+
+
+def to_json(bounds: tuple[float, float]) -> list[float | None]:
+    """Bounds as JSON can hold them.
+
+    >>> to_json((-math.inf, 2.0)), from_json([None, 2.0])
+    ([None, 2.0], (-inf, 2.0))
+    """
+    return [bound if math.isfinite(bound) else None for bound in bounds]
+
+
+def from_json(bounds: list[float | None]) -> tuple[float, float]:
+    """What `to_json` gave."""
+    low, high = bounds
+    return -math.inf if low is None else low, math.inf if high is None else high

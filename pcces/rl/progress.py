@@ -47,11 +47,11 @@ class TrainingProgress:
 
             # Bar and numbers have a row each: a narrow terminal wraps the numbers, and cuts nothing off.
             self._bar = Progress(TextColumn("{task.description}"), BarColumn(bar_width=24), TimeElapsedColumn())
-            self._bar.add_task("compiling", total=self.training.iterations, completed=self.training.done)
+            self._bar.add_task(self.training.opening, total=self.training.iterations, completed=self.training.done)
             self._live = Live(self._bar, console=Console(stderr=True), refresh_per_second=8)
             self._live.start()
         elif self._wanted:
-            print("compiling", file=sys.stderr, flush=True)
+            print(self.training.opening, file=sys.stderr, flush=True)
         return self
 
     def update(self) -> None:

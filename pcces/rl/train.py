@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pcces import storage
-from pcces.envs import make
+from pcces.envs.simulator import CostFunction, Simulator
 from pcces.envs.task import Task
 from pcces.estimation import Estimate
 from pcces.interrupt import uninterrupted
-from pcces.rl import certify, checkpoints
+from pcces.rl import certify, checkpoints, where
 from pcces.rl.candidates import Candidates
 from pcces.rl.checkpoints import Checkpoint
 from pcces.rl.policy import Policy
-from pcces.rl.problem import Problem, problem_for
+from pcces.rl.problem import Problem, from_json, problem_for, to_json
 from pcces.rl.settings import Settings, make_settings
 from pcces.runs import Run, read_config, read_metrics, summary
 
@@ -30,21 +30,20 @@ if TYPE_CHECKING:
     from pcces.rl.progress import TrainingProgress
 
 ALGORITHMS = ("pcces",)
-ENGINES = ("device",)
 CHECKPOINT_SECONDS = 20.0
-CERTIFY_EPISODES = 1000
+FREE = ("workers", "ray_address", "step_timeout")  # what a resumed run may have otherwise: the result is the same
 CERTIFY_SEED = 10_000_000  # far from any training seed: these episodes are fresh
 
 
 def train(
-    task: str | Task,
+    task: str | Task | Simulator,
     algorithm: str = "pcces",
     preset: str = "default",
     iterations: int = 300,
     population: int = 40,
     seed: int = 0,
     threshold: float | Sequence[float] | None = None,
-    engine: str = "device",
+    engine: str | None = None,
     workers: int | None = None,
     out: str | Path | None = None,
     resume: bool = False,
@@ -53,9 +52,17 @@ def train(
     """Train a policy, and return the best iterate that fresh episodes certify to keep the task's limits.
 
     `threshold` limits the mean cost of an episode (one number for each of the task's costs; None: the task's own).
-    With `out` the run writes a folder, and `resume=True` goes on with one that is there. Further keywords are the
-    algorithm's settings (`pcces.rl.settings.Settings`), or `entropy_bounds`, `confidence`, `certify_episodes`,
-    `progress` and `callback`.
+    With `out` the run writes a folder, and `resume=True` goes on with one that is there.
+
+    `task` is one of `pcces.envs.tasks()`, or whatever `gymnasium.make` knows, or a `pcces.envs.simulator.simulator(...)`.
+    `engine`: "device" compiles tasks written in JAX, "local" plays episodes in worker processes, "ray" on a cluster at
+    `ray_address` (or on this machine); None takes the device where it can. `workers`: how many (None: one a core, or as
+    many as the cluster has CPUs); the result does not depend on it. A simulator's step may take `step_timeout` seconds
+    before its worker is ended and the episode counts as failed. `cost(observation, action, info)` gives the cost(s) of a
+    step where the environment itself does not.
+
+    Further keywords are the algorithm's settings (`pcces.rl.settings.Settings`), or `entropy_bounds`, `confidence`,
+    `certify_episodes`, `progress` and `callback`.
 
     >>> run = train("CartPole-v0", iterations=3, population=8, certify_episodes=50, initial_tries=4, warm_up=1)
     >>> run.certificate.holds, len(run.metrics["return"])
@@ -67,20 +74,23 @@ def train(
 
 
 def train_seeds(
-    task: str | Task,
+    task: str | Task | Simulator,
     seeds: Sequence[int] = range(10),
     algorithm: str = "pcces",
     preset: str = "default",
     iterations: int = 300,
     population: int = 40,
     threshold: float | Sequence[float] | None = None,
-    engine: str = "device",
+    engine: str | None = None,
     workers: int | None = None,
     out: str | Path | Sequence[str | Path | None] | None = None,
     resume: bool = False,
     confidence: float = 0.95,
-    certify_episodes: int = CERTIFY_EPISODES,
+    certify_episodes: int | None = None,
     entropy_bounds: tuple[float, float] | None = None,
+    ray_address: str | None = None,
+    step_timeout: float | None = None,
+    cost: CostFunction | None = None,
     progress: bool | None = None,
     callback: Callable[[list[Run]], Any] | None = None,
     **settings: Any,
@@ -93,27 +103,30 @@ def train_seeds(
     """
     training = prepare(
         task, seeds, algorithm, preset, iterations, population, threshold, engine, workers, out, resume, confidence,
-        certify_episodes, entropy_bounds, **settings,
+        certify_episodes, entropy_bounds, ray_address, step_timeout, cost, **settings,
     )  # fmt: skip
     training.run(progress, callback)
     return training.runs
 
 
 def prepare(
-    task: str | Task,
+    task: str | Task | Simulator,
     seeds: Sequence[int],
     algorithm: str = "pcces",
     preset: str = "default",
     iterations: int = 300,
     population: int = 40,
     threshold: float | Sequence[float] | None = None,
-    engine: str = "device",
+    engine: str | None = None,
     workers: int | None = None,
     out: str | Path | Sequence[str | Path | None] | None = None,
     resume: bool = False,
     confidence: float = 0.95,
-    certify_episodes: int = CERTIFY_EPISODES,
+    certify_episodes: int | None = None,
     entropy_bounds: tuple[float, float] | None = None,
+    ray_address: str | None = None,
+    step_timeout: float | None = None,
+    cost: CostFunction | None = None,
     **settings: Any,
 ) -> Training:
     """Check everything that can be checked before any work, and make the runs of `train_seeds`, ready to go.
@@ -123,13 +136,12 @@ def prepare(
     ...
     ValueError: population must be an even number of at least 4 (directions come in mirrored pairs), got 7
     """
-    made = make(task)
     if algorithm not in ALGORITHMS:
         raise ValueError(f"unknown algorithm {algorithm!r}; there are {', '.join(ALGORITHMS)}")
-    if engine not in ENGINES:
-        raise ValueError(f"unknown engine {engine!r}; there are {', '.join(ENGINES)}")
-    if workers is not None:
-        raise ValueError(f"the {engine} engine uses every core by itself: workers={workers} has no meaning for it")
+    made, engine = where.find(task, engine, cost)
+    asked_of_it = where.checked(engine, workers, ray_address, step_timeout)
+    if certify_episodes is None:
+        certify_episodes = where.CERTIFY_EPISODES[engine]
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
     if certify_episodes < 2:
@@ -137,6 +149,8 @@ def prepare(
     seeds = [int(s) for s in seeds]
     if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0:
         raise ValueError(f"seeds must be different numbers, none negative, got {seeds}")
+    if engine != "device" and make_settings(preset).initial_tries > 1:
+        settings = where.CALM_START | settings
     chosen = make_settings(preset, iterations=iterations, population=population, **settings)
     limits = tuple(threshold) if isinstance(threshold, Sequence) else threshold
     problem = problem_for(made, chosen.mu, limits, entropy_bounds, chosen.discounted)
@@ -156,9 +170,10 @@ def prepare(
             "preset": preset,
             "seed": number,
             "engine": engine,
-            "workers": workers,
+            **asked_of_it,
+            "simulator": made.to_dict() if isinstance(made, Simulator) else None,
             "thresholds": list(problem.thresholds),
-            "entropy_bounds": list(problem.entropy_bounds),
+            "entropy_bounds": to_json(problem.entropy_bounds),
             "confidence": confidence,
             "certify_episodes": certify_episodes,
             "settings": chosen.to_dict(),
@@ -184,6 +199,8 @@ def _check_folder(path: Path | None, config: dict[str, Any], resume: bool) -> No
     before = read_config(path)
     as_json = json.loads(json.dumps(config))
     for name, value in as_json.items():
+        if name in FREE or (name == "engine" and "device" not in (before.get("engine", "device"), value)):
+            continue
         if before.get(name) != value:
             was, now = before.get(name), value
             if isinstance(was, dict) and isinstance(now, dict):
@@ -215,9 +232,14 @@ class Training:
         self.states: Any = None
         if self.finished:
             return
-        self.engine = make_engine(first, [run.config["seed"] for run in runs], self.settings)
+        self.opening = "compiling" if first.config["engine"] == "device" else "starting workers"
+        self.engine = where.make_engine(first, [run.config["seed"] for run in runs], self.settings)
         if found:
-            self._restore(found)
+            try:
+                self._restore(found)
+            except BaseException:
+                where.close(self.engine)
+                raise
         for run in runs:
             if run.path is not None:
                 run.path.mkdir(parents=True, exist_ok=True)
@@ -242,14 +264,16 @@ class Training:
         with TrainingProgress(self, progress) as shown:
             try:
                 self._search(shown, callback)
+                self.checkpoint()
+                for i in range(len(self.runs)):
+                    shown.say(f"certifying on fresh episodes ({i + 1}/{len(self.runs)})")
+                    self._certify(i)
             except KeyboardInterrupt:
                 if self.states is not None:
                     self.checkpoint()
                 raise
-            self.checkpoint()
-            for i in range(len(self.runs)):
-                shown.say(f"certifying on fresh episodes ({i + 1}/{len(self.runs)})")
-                self._certify(i)
+            finally:
+                where.close(self.engine)
             shown.say("writing the report")
             self._report()
 
@@ -356,34 +380,24 @@ def _row(value: Any, i: int) -> Any:
     return Estimate(*(part[i] for part in value)) if isinstance(value, Estimate) else value[i]
 
 
-def make_engine(run: Run, seeds: Sequence[int], settings: Settings) -> Any:
-    """Where the episodes of these runs are played."""
-    from pcces.engines.device import DeviceEngine, configure
-    from pcces.rl.on_device import program
+def load(path: str | Path, cost: CostFunction | None = None) -> Run:
+    """A run from its folder; a task of your own has to be registered first (`pcces.envs.register_task`).
 
-    configure()
-    return DeviceEngine(run.task, run.shape, program(run.task, run.shape, run.problem, settings), seeds)
-
-
-def player(run: Run) -> Any:
-    """Something that plays a finished run's policy."""
-    from pcces.engines.device import Player, configure
-
-    configure()
-    return Player(run.task, run.shape)
-
-
-def load(path: str | Path) -> Run:
-    """A run from its folder; a task of your own has to be registered first (`pcces.envs.register_task`)."""
+    A cost function that the run was given has to be given again to evaluate it; for all else it is not needed.
+    """
     path = Path(path)
     config = read_config(path)
-    task = make(config["task"])
+    task: Task | Simulator
+    if config.get("simulator"):
+        task = where.remembered(config["task"], config["simulator"], cost)
+    else:
+        task = where.find(config["task"], "device")[0]
     settings = config["settings"]
     problem = problem_for(
         task,
         settings["mu"],
         tuple(config["thresholds"]) or None,
-        tuple(config["entropy_bounds"]),
+        from_json(config["entropy_bounds"]),
         settings["discounted"],
     )
     shape = Policy(task.observation_size, task.actions, tuple(settings["hidden"]))
