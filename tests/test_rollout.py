@@ -147,14 +147,6 @@ def test_returns_to_go_are_the_discounted_sums(steps):
     np.testing.assert_allclose(surrogate.returns_to_go(rewards, 0.97), true[::-1])
 
 
-@pytest.mark.parametrize("asarray", [np.asarray, jnp.asarray])
-def test_positive_systems_are_solved(asarray):
-    rng = np.random.default_rng(2)
-    root = rng.normal(size=(6, 6))
-    a, b = root @ root.T + np.eye(6), rng.normal(size=6)
-    np.testing.assert_allclose(surrogate.solve_positive(asarray(a), asarray(b)), np.linalg.solve(a, b), rtol=1e-3)
-
-
 @pytest.mark.skipif(len(jax.devices()) < 2, reason="one device")
 def test_devices_that_share_an_iteration_come_to_what_one_comes_to():
     task, policy, *_ = setting("CartSafe-v0", 2)

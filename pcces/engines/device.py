@@ -28,7 +28,7 @@ from pcces.rl.policy import Policy
 from pcces.rl.rollout import rollout
 
 Array = Any
-CHUNK = 10  # iterations a call
+CHUNK = {"cpu": 10, "gpu": 50}  # iterations a call: on a GPU they are short, and a call costs as much as three
 SEEDS, EPISODES = "seeds", "episodes"  # axes of the device mesh
 PRECISION = "float32"  # of products: a GPU would otherwise round their factors to ten bits
 PLAY_BATCH = 1024  # episodes played at once for evaluations and certificates
@@ -162,12 +162,11 @@ class Packing:
 class DeviceEngine(Player):
     """Runs a program for several seeds side by side."""
 
-    chunk = CHUNK
-
     def __init__(
         self, task: Task, policy: Policy, program: Program, seeds: Sequence[int], devices: Sequence[Any] | None = None
     ):
         super().__init__(task, policy)
+        self.chunk = CHUNK.get(jax.default_backend(), CHUNK["cpu"])
         self.program, self.seeds = program, tuple(seeds)
         devices = jax.devices() if devices is None else devices
         across = math.gcd(len(self.seeds), len(devices))
@@ -200,7 +199,9 @@ class DeviceEngine(Player):
         one = jax.jit(jax.vmap(self.program.step))  # traced once, used twice
         metrics = jax.eval_shape(one, states, keys)[1]
         self._packing = Packing(metrics)
-        buffers = [jnp.zeros((CHUNK, *part.shape), part.dtype) for part in jax.eval_shape(self._packing.pack, metrics)]
+        buffers = [
+            jnp.zeros((self.chunk, *part.shape), part.dtype) for part in jax.eval_shape(self._packing.pack, metrics)
+        ]
 
         def body(i: Array, carry: tuple) -> tuple:
             states, buffers = carry
@@ -216,7 +217,7 @@ class DeviceEngine(Player):
         return jax.tree.map(np.asarray, jax.vmap(self.program.init)(self._keys))
 
     def advance(self, states: Any, count: int) -> tuple[Any, dict[str, Any]]:
-        """Up to CHUNK iterations; metrics have the axes (seeds, iterations, ...)."""
+        """Up to `chunk` iterations; metrics have the axes (seeds, iterations, ...)."""
         states, packed = self._compiling.result()(states, self._keys, jnp.int32(count))
         metrics = self._packing.unpack([np.asarray(part)[:, :count] for part in packed])
         return jax.tree.map(np.asarray, states), metrics

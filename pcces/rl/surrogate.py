@@ -10,7 +10,7 @@ import math
 from typing import Any, NamedTuple
 
 from pcces.arrays import array_namespace
-from pcces.loops import repeat
+from pcces.factor import inverse_factor
 from pcces.rl.policy import Policy, affine, back
 
 Array = Any
@@ -76,24 +76,8 @@ def learn(critic: Critic, gram: Array, moment: Array) -> Critic:
     xp = array_namespace(gram)
     gram, moment = DECAY * critic.gram + gram, DECAY * critic.moment + moment
     ridge = RIDGE * (1 + xp.linalg.trace(gram) / gram.shape[0])
-    return Critic(gram, moment, solve_positive(gram + ridge * xp.eye(gram.shape[0], dtype=gram.dtype), moment))
-
-
-def solve_positive(a: Array, b: Array) -> Array:
-    """Solve a x = b for a small positive definite a, by elimination in a few array operations a row.
-
-    A library's solver costs a slow call on a GPU; this fuses.
-    """
-    xp = array_namespace(a)
-    n = a.shape[0]
-    index = xp.arange(n)
-
-    def eliminate(k: Array, rows: Array) -> Array:
-        pivot = rows[k] / rows[k, k]
-        factor = xp.where(index == k, xp.zeros_like(rows[:, k]), rows[:, k])
-        return xp.where((index == k)[:, None], pivot[None], rows - factor[:, None] * pivot[None])
-
-    return repeat(n, eliminate, xp.concat([a, b[:, None]], axis=1))[:, -1]
+    factor, _ = inverse_factor(gram + ridge * xp.eye(gram.shape[0], dtype=gram.dtype))
+    return Critic(gram, moment, factor.T @ (factor @ moment))
 
 
 def policy_gradient(policy: Policy, x: Array, observations: Array, actions: Array, advantages: Array) -> Array:
@@ -114,7 +98,8 @@ def policy_gradient(policy: Policy, x: Array, observations: Array, actions: Arra
 
     parts = []
     for number, h in reversed(list(enumerate(inputs))):
-        parts += [xp.sum(flat(delta), axis=1), xp.reshape(flat(h) @ flat(delta).T, (-1,))]
+        with_one = xp.concat([h, xp.ones_like(h[:1])])  # the bias is the weight of a one: one product for both
+        parts.append(xp.reshape(flat(with_one) @ flat(delta).T, (-1,)))
         if number:
             delta = back(layers[number], delta) * (1 - h**2)
     return xp.concat([*reversed(parts), xp.sum(flat(log_std_slopes * advantages), axis=1)])
