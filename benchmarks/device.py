@@ -113,12 +113,16 @@ def ours(args):
                 measured("pcces rollout, plain ES", net, population, situation, args.generations, seconds, steps)
                 if args.plain:
                     continue
-                settings = make_settings(population=population, hidden=hidden, initial_tries=1)
-                prog = program(task, policy, problem_for(task, settings.mu), settings)
-                engine = DeviceEngine(task, policy, prog, [0])
-                run = partial(engine_run, engine, engine.start())
-                seconds, steps = best_time(run, args.rounds, engine.chunk)
-                measured("pcces iteration", net, population, situation, engine.chunk, seconds, steps)
+                for episodes in (1, 2):
+                    settings = make_settings(
+                        population=population, hidden=hidden, initial_tries=1, member_episodes=episodes
+                    )
+                    prog = program(task, policy, problem_for(task, settings.mu), settings)
+                    engine = DeviceEngine(task, policy, prog, [0])
+                    run = partial(engine_run, engine, engine.start())
+                    seconds, steps = best_time(run, args.rounds, engine.chunk)
+                    who = f"pcces iteration, {episodes} episode{'s'[: episodes - 1]} a sample"
+                    measured(who, net, population, situation, engine.chunk, seconds, steps)
 
 
 def split(args):
@@ -137,7 +141,7 @@ def split(args):
     task = tasks()["full"]
     normalizer = identity(jnp.zeros(4))
     for population in args.populations:
-        settings = make_settings(population=population, initial_tries=1)
+        settings = make_settings(population=population, initial_tries=1, member_episodes=1)
         policy = Policy(4, task.actions, settings.hidden)
         learner = iteration.start(jnp.zeros(policy.size), normalizer, len(problem_for(task, 0.0).names), settings)
         looks, episodes = settings.metric_episodes, settings.episodes

@@ -62,7 +62,7 @@ def train(
     step where the environment itself does not.
 
     Further keywords are the algorithm's settings (`pcces.rl.settings.Settings`), or `entropy_bounds`, `confidence`,
-    `certify_episodes`, `progress` and `callback`.
+    `certify_episodes`, `progress`, `callback` and `report`.
 
     >>> run = train("CartPole-v0", iterations=3, population=8, certify_episodes=50, initial_tries=4, warm_up=1)
     >>> run.certificate.holds, len(run.metrics["return"])
@@ -93,9 +93,12 @@ def train_seeds(
     cost: CostFunction | None = None,
     progress: bool | None = None,
     callback: Callable[[list[Run]], Any] | None = None,
+    report: bool = True,
     **settings: Any,
 ) -> list[Run]:
     """`train` for several seeds at once, in one compiled program; `out` gets a folder `seed-0`, `seed-1`, .. each.
+
+    `report=False` leaves out the HTML pages, which take seconds.
 
     >>> runs = train_seeds("CartPole-v0", range(2), iterations=2, population=8, certify_episodes=50, initial_tries=4)
     >>> [run.config["seed"] for run in runs]
@@ -105,7 +108,7 @@ def train_seeds(
         task, seeds, algorithm, preset, iterations, population, threshold, engine, workers, out, resume, confidence,
         certify_episodes, entropy_bounds, ray_address, step_timeout, cost, **settings,
     )  # fmt: skip
-    training.run(progress, callback)
+    training.run(progress, callback, report)
     return training.runs
 
 
@@ -255,7 +258,9 @@ class Training:
         """Iterations behind us."""
         return len(next(iter(self.runs[0].metrics.values()), []))
 
-    def run(self, progress: bool | None, callback: Callable[[list[Run]], Any] | None = None) -> None:
+    def run(
+        self, progress: bool | None, callback: Callable[[list[Run]], Any] | None = None, report: bool = True
+    ) -> None:
         """Everything from here to the certificate."""
         from pcces.rl.progress import TrainingProgress
 
@@ -274,8 +279,9 @@ class Training:
                 raise
             finally:
                 where.close(self.engine)
-            shown.say("writing the report")
-            self._report()
+            if report:
+                shown.say("writing the report")
+                self._report()
 
     def _search(self, shown: TrainingProgress, callback: Callable[[list[Run]], Any] | None) -> None:
         if self.states is None:

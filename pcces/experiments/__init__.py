@@ -1,0 +1,1 @@
+"""The paper's figures and tables as data, a runner for them, and what came out."""

@@ -1,0 +1,164 @@
+"""An arm of an experiment: one algorithm on one task with its settings, trained on several seeds; and what came of it.
+
+Results are kept in a folder, one JSON file an arm, found again by the arm's configuration: what is done is not done twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pcces import storage
+
+if TYPE_CHECKING:
+    from pcces.runs import Run
+
+POINTS = 60  # of a curve that is kept: each is a mean over as many iterations as it takes
+DIGITS = 5
+NAMES = {
+    "pcces": "PCCES",
+    "openes": "OpenES",
+    "asebo": "ASEBO",
+    "ppo-lag": "PPO-Lagrangian",
+    "rcpo": "RCPO",
+    "cpo": "CPO",
+}
+
+
+@dataclass(frozen=True)
+class Arm:
+    """What `train_seeds` is asked for. Equal arms have equal results, so they are run once."""
+
+    task: str
+    algorithm: str = "pcces"
+    preset: str = "default"
+    iterations: int = 300
+    population: int | None = None
+    threshold: float | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """The algorithm's name as a figure shows it.
+
+        >>> Arm("CartSafe-v0", preset="paper").label, Arm("CartSafe-v0", "cpo").label
+        ('PCCES, paper preset', 'CPO')
+        """
+        name = NAMES.get(self.algorithm, self.algorithm)
+        return name if self.preset == "default" else f"{name}, {self.preset} preset"
+
+    def keywords(self) -> dict[str, Any]:
+        """The arguments of `train_seeds`."""
+        given = {"algorithm": self.algorithm, "iterations": self.iterations}
+        given |= {"preset": self.preset} if self.preset != "default" else {}
+        given |= {"population": self.population} if self.population is not None else {}
+        given |= {"threshold": self.threshold} if self.threshold is not None else {}
+        return given | {name: tuple(v) if isinstance(v, list) else v for name, v in self.settings.items()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, for JSON."""
+        return asdict(self)
+
+    @property
+    def key(self) -> str:
+        """The name of the arm's files.
+
+        >>> Arm("CartSafe-v0").key == Arm("CartSafe-v0", iterations=300).key != Arm("CartSafe-v0", threshold=20).key
+        True
+        """
+        said = json.dumps(self.to_dict(), sort_keys=True)
+        short = hashlib.sha256(said.encode()).hexdigest()[:8]
+        preset = "" if self.preset == "default" else f"-{self.preset}"
+        return f"{self.task.replace('/', '-')}_{self.algorithm}{preset}_{short}"
+
+    def shortened(self, iterations: int | None) -> Arm:
+        """The same with other iterations."""
+        return self if iterations is None else replace(self, iterations=iterations)
+
+
+Record = dict[str, Any]
+
+
+def record(run: Run) -> Record:
+    """A finished run in a few kilobytes: its final numbers, its certificate and a thinned curve."""
+    assert run.certificate is not None
+    over = run.metrics.get("over_threshold", [])
+    final = {name: run.final[name] for name in ("return", "costs", "entropy", "length", "episodes")}
+    kept = ("return", "entropy", "over_threshold", "success", "sigma")
+    curves = {name: v for name, v in run.metrics.items() if name in kept or name.startswith("cost_")}
+    found = {
+        "seed": run.config["seed"],
+        **final,
+        "certified": run.certificate.holds,
+        "upper_bounds": list(run.certificate.upper_bounds),
+        "thresholds": list(run.problem.thresholds),
+        "entropy_bounds": list(run.problem.entropy_bounds),
+        "over": sum(over) / len(over) if over else None,
+        "steps": run.metrics["steps"][-1],
+        "seconds": run.metrics["seconds"][-1],
+        "curve": {name: thinned(values) for name, values in curves.items()}
+        | {name: ends(run.metrics[name]) for name in ("iteration", "steps")},
+    }
+    return rounded(found)
+
+
+def spans(count: int) -> list[tuple[int, int]]:
+    """At most POINTS spans of a curve's entries."""
+    points = min(POINTS, count)
+    return [(i * count // points, (i + 1) * count // points) for i in range(points)]
+
+
+def thinned(values: Sequence[float]) -> list[float]:
+    """Means over the spans."""
+    return [math.fsum(values[a:b]) / (b - a) for a, b in spans(len(values))]
+
+
+def ends(values: Sequence[float]) -> list[float]:
+    """The last values of the spans."""
+    return [values[b - 1] for _, b in spans(len(values))]
+
+
+def rounded(value: Any) -> Any:
+    """Numbers with DIGITS digits, and None for what JSON does not know."""
+    if isinstance(value, bool) or value is None or isinstance(value, str | int):
+        return value
+    if isinstance(value, dict):
+        return {name: rounded(v) for name, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [rounded(v) for v in value]
+    return float(f"{float(value):.{DIGITS}g}") if math.isfinite(value) else None
+
+
+class Store:
+    """The folder of results."""
+
+    def __init__(self, folder: str | Path):
+        self.folder = Path(folder)
+
+    def file(self, arm: Arm) -> Path:
+        """Where an arm's results are."""
+        return self.folder / f"{arm.key}.json"
+
+    def read(self, arm: Arm) -> dict[int, Record]:
+        """What is known of an arm, by seed."""
+        if not self.file(arm).exists():
+            return {}
+        return {run["seed"]: run for run in json.loads(self.file(arm).read_text())["runs"]}
+
+    def add(self, arm: Arm, records: Iterable[Record], where: dict[str, Any]) -> None:
+        """Keep results; seeds that are there already are replaced."""
+        runs = self.read(arm) | {one["seed"]: one for one in records}
+        data = {"arm": arm.to_dict(), "where": where, "runs": [runs[seed] for seed in sorted(runs)]}
+        self.folder.mkdir(parents=True, exist_ok=True)
+        lines = json.dumps(data, separators=(",", ":")).replace('{"seed"', '\n{"seed"')
+        storage.write_atomically(self.file(arm), lines.encode())
+
+    def missing(self, arm: Arm, seeds: Iterable[int]) -> list[int]:
+        """The seeds still to be run."""
+        there = self.read(arm)
+        return [seed for seed in seeds if seed not in there]

@@ -1,0 +1,134 @@
+"""Run what is still missing of some arms, several at a time, each in a process with cores of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pcces.experiments.arms import Arm, Store
+
+
+@dataclass
+class Job:
+    """An arm with the seeds that are missing."""
+
+    arm: Arm
+    seeds: list[int]
+    done: int = 0  # iterations
+    seconds: float = 0.0
+    error: str = ""
+
+    @property
+    def weight(self) -> float:
+        """About how much work it is, beside other jobs."""
+        return self.arm.iterations * len(self.seeds) * (self.arm.population or 40)
+
+
+@dataclass
+class Study:
+    """Jobs and how far they are."""
+
+    jobs: list[Job]
+    store: Store
+    processes: int = 1
+    engine: dict[str, Any] = field(default_factory=dict)
+    started: float = field(default_factory=time.perf_counter)
+    deadline: float | None = (
+        None  # seconds after the start at which no further job is begun, and running ones are ended
+    )
+    _running: set[subprocess.Popen[str]] = field(default_factory=set)
+    _stopping: bool = False
+
+    @property
+    def share(self) -> float:
+        """The part of the work that is done."""
+        total = sum(job.weight for job in self.jobs)
+        return sum(job.weight * job.done / job.arm.iterations for job in self.jobs) / total if total else 1.0
+
+    def seconds_left(self) -> float | None:
+        """At the pace so far; None before anything is done."""
+        spent, share = time.perf_counter() - self.started, self.share
+        return spent * (1 - share) / share if share > 0.005 else None
+
+    def run(self, changed: Callable[[Study], Any] = lambda study: None) -> None:
+        """Everything, the largest job first; `changed` is called now and then."""
+        cores = sorted(os.sched_getaffinity(0))
+        processes = min(self.processes, len(cores)) if self.processes > 0 else 1
+        each = len(cores) // processes
+        places: queue.SimpleQueue[list[int]] = queue.SimpleQueue()
+        for i in range(processes):
+            places.put(cores[i * each : (i + 1) * each] if processes > 1 else cores)
+        waiting = sorted(self.jobs, key=lambda job: -job.weight)
+        threads: list[threading.Thread] = []
+        try:
+            while waiting or any(thread.is_alive() for thread in threads):
+                late = self.deadline is not None and time.perf_counter() - self.started > self.deadline
+                if late:
+                    break
+                if waiting and not places.empty():
+                    job, cores_ = waiting.pop(0), places.get()
+                    thread = threading.Thread(target=self._one, args=(job, cores_, places), daemon=True)
+                    thread.start()
+                    threads.append(thread)
+                else:
+                    time.sleep(0.2)
+                changed(self)
+        finally:
+            self._stopping = True
+            for process in list(self._running):
+                process.terminate()
+            for thread in threads:
+                thread.join(10)
+            changed(self)
+
+    def _one(self, job: Job, cores: list[int], places: queue.SimpleQueue[list[int]]) -> None:
+        start = time.perf_counter()
+        asked = {
+            "arm": job.arm.to_dict(), "seeds": job.seeds, "store": str(self.store.folder), "engine": self.engine,
+            "cores": cores,
+        }  # fmt: skip
+        process = subprocess.Popen(
+            [sys.executable, "-m", "pcces.experiments.worker", json.dumps(asked)],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        self._running.add(process)
+        errors: list[str] = []
+        assert process.stdout is not None and process.stderr is not None
+        drain = threading.Thread(target=lambda: errors.extend(process.stderr or []), daemon=True)
+        drain.start()
+        for line in process.stdout:
+            if line.startswith("{"):
+                job.done = json.loads(line)["done"]
+        process.wait()
+        drain.join(5)
+        self._running.discard(process)
+        job.seconds = time.perf_counter() - start
+        if process.returncode and not self._stopping:
+            job.error = "".join(errors)[-2000:] or f"ended with exit code {process.returncode}"
+        places.put(cores)
+
+    @property
+    def failed(self) -> list[Job]:
+        """Jobs that ended with an error."""
+        return [job for job in self.jobs if job.error]
+
+
+def jobs_for(arms: Iterable[Arm], seeds: Sequence[int], store: Store) -> list[Job]:
+    """What is missing. An arm that two experiments share appears once."""
+    unique = {arm.key: arm for arm in arms}
+    found = [Job(arm, store.missing(arm, seeds)) for arm in unique.values()]
+    return [job for job in found if job.seeds]
+
+
+def default_store() -> Path:
+    """Where results are kept unless told otherwise."""
+    return Path("results")
