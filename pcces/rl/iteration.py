@@ -71,12 +71,16 @@ def regularised(y: Array, x: Array, settings: Settings) -> Array:
     return xp.concat([y[..., :1] + settings.l2 * xp.sum(x**2, axis=-1, keepdims=True), y[..., 1:]], axis=-1)
 
 
-def broken(e: Estimate, sigma: Array, settings: Settings) -> Array:
-    """The violation of an estimate: what its upper confidence bounds exceed eps_c sigma_k by."""
+def upper_bounds(e: Estimate, settings: Settings) -> Array:
+    """Upper confidence bounds of the constraints."""
     xp = array_namespace(e.mean)
     variance = e.squares / xp.clip(e.n - 1, 1.0, None)
-    upper = e.c + settings.constraint_z * xp.sqrt(variance[1:] / xp.clip(e.n, 1.0, None))
-    return violation(upper, settings.eps_c * sigma)
+    return e.c + settings.constraint_z * xp.sqrt(variance[1:] / xp.clip(e.n, 1.0, None))
+
+
+def broken(e: Estimate, sigma: Array, settings: Settings) -> Array:
+    """The violation of an estimate: what its upper confidence bounds exceed eps_c sigma_k by."""
+    return violation(upper_bounds(e, settings), settings.eps_c * sigma)
 
 
 def direction(
@@ -87,6 +91,10 @@ def direction(
     f, over = y[:, 0], violation(y[:, 1:], settings.eps_c * learner.es.sigma)
     if settings.restoration == "merit":
         f = f + settings.rho * over
+    elif settings.restoration == "slope":
+        c = y[:, 1:] - settings.eps_c * learner.es.sigma
+        bad = upper_bounds(incumbent, settings) > settings.eps_c * learner.es.sigma
+        f = f + settings.rho * xp.sum(xp.where(bad, c, xp.clip(c, 0.0, None)), axis=1)
     elif settings.restoration == "violation":
         infeasible = broken(incumbent, learner.es.sigma, settings) > 0
         f = xp.where(infeasible, over + 1e-3 * f, feasible_first(f, over))
@@ -120,7 +128,7 @@ def conclude(
     if settings.restoration == "none":
         f_trial, f_k = barrier(trial.f, over_trial), incumbent.f
     else:
-        rho = settings.rho if settings.restoration == "merit" else None
+        rho = settings.rho if settings.restoration in ("merit", "slope") else None
         f_trial, f_k = comparable(trial.f, over_trial, incumbent.f, over, rho)
     decided, success = algorithm.decide(es, x_trial, f_trial, f_k, settings.rule)
 

@@ -78,7 +78,7 @@ class Settings:
             "sigma_es": ("fixed", "tied"),
             "surrogate": ("policy-gradient", "updates", "none"),
             "shaping": tuple(SHAPINGS),
-            "restoration": ("merit", "violation", "none"),
+            "restoration": ("merit", "slope", "violation", "none"),
             "incumbent": ("fresh", "kept"),
         }
         for name, allowed in choices.items():

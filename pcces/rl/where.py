@@ -46,6 +46,10 @@ def find(
     if engine is None:
         engine = "device" if in_jax and cost is None else "local"
     if engine == "device":
+        if not isinstance(task, Task) and (scene := _safety(name)) is not None and scene.startswith("PointGoal"):
+            from pcces.envs.safety.in_jax import point_goal
+
+            return point_goal(scene), engine
         if isinstance(task, Simulator) or (not in_jax and _is_simulator(name)):
             raise ValueError(f"{name} is a simulator, not a task in JAX: give engine='local' or 'ray', not 'device'")
         if cost is not None:
@@ -56,6 +60,12 @@ def find(
     if in_jax:
         return _by_workers(make(task), cost), engine
     return _other(name, cost), engine
+
+
+def _safety(name: str) -> str | None:
+    from pcces.envs.safety.simulator import known_as
+
+    return known_as(name)
 
 
 def _is_simulator(name: str) -> bool:
