@@ -1,4 +1,4 @@
-"""The command line: `pcces train | evaluate | certify | plot | render | report | envs`.
+"""The command line: `pcces train | evaluate | certify | plot | render | report | reproduce | envs`.
 
 Results go to standard output (with --json as one object), everything else to standard error. Exit codes: 0 all is well and
 certified, 1 the work is done but a policy is not certified, 2 the request cannot be met, 130 interrupted.
@@ -23,6 +23,7 @@ import typer
 
 from pcces.envs import make, tasks
 from pcces.envs.task import Continuous, Task
+from pcces.experiments.command import reproduce
 from pcces.rl.problem import from_json
 from pcces.rl.settings import Settings
 from pcces.rl.train import Training, load, prepare
@@ -42,6 +43,9 @@ RunFolders = Annotated[
     list[Path],
     typer.Argument(metavar="RUN...", help="Folders of runs, or of several seeds together.", show_default=False),
 ]
+
+
+app.command()(reproduce)
 
 
 @contextmanager

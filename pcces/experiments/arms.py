@@ -9,7 +9,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -75,10 +75,6 @@ class Arm:
         short = hashlib.sha256(said.encode()).hexdigest()[:8]
         preset = "" if self.preset == "default" else f"-{self.preset}"
         return f"{self.task.replace('/', '-')}_{self.algorithm}{preset}_{short}"
-
-    def shortened(self, iterations: int | None) -> Arm:
-        """The same with other iterations."""
-        return self if iterations is None else replace(self, iterations=iterations)
 
 
 Record = dict[str, Any]
@@ -149,6 +145,10 @@ class Store:
         if not self.file(arm).exists():
             return {}
         return {run["seed"]: run for run in json.loads(self.file(arm).read_text())["runs"]}
+
+    def where(self, arm: Arm) -> dict[str, Any]:
+        """What an arm's results were made with."""
+        return dict(json.loads(self.file(arm).read_text())["where"])
 
     def add(self, arm: Arm, records: Iterable[Record], where: dict[str, Any]) -> None:
         """Keep results; seeds that are there already are replaced."""

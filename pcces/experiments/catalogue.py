@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pcces.experiments.arms import Arm
@@ -47,6 +47,32 @@ class Experiment:
     def tasks(self) -> list[str]:
         """In the order of the arms."""
         return list(dict.fromkeys(arm.task for arm in self.arms))
+
+
+SCALES = ("paper", "quick")
+QUICK_SEEDS, QUICK_ITERATIONS, QUICK_EPISODES = 2, 30, 5  # a simulator's iterations are slow
+
+
+def scaled(experiment: Experiment, scale: str, seeds: int | None, iterations: int | None) -> Experiment:
+    """The experiment at another scale: `quick` has few seeds, few iterations and one population.
+
+    >>> quick = scaled(EXPERIMENTS["entropy"], "quick", None, None)
+    >>> quick.seeds, {arm.population for arm in quick.arms}
+    (2, {40, 120})
+    """
+    if scale not in SCALES:
+        raise ValueError(f"unknown scale {scale!r}; there are {', '.join(SCALES)}")
+    arms, count = list(experiment.arms), experiment.seeds
+    if scale == "quick":
+        count = min(QUICK_SEEDS, count)
+        arms = [
+            replace(arm, iterations=QUICK_EPISODES if arm.task in (*BULLET, *NAVIGATION) else QUICK_ITERATIONS)
+            for arm in arms
+            if arm.population in (None, POPULATIONS[0], 120)
+        ]
+    if iterations is not None:
+        arms = [replace(arm, iterations=iterations) for arm in arms]
+    return replace(experiment, arms=arms, seeds=count if seeds is None else seeds)
 
 
 def both_presets(task: str, **given: Any) -> list[Arm]:

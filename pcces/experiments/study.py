@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from pcces.experiments.arms import Arm, Store
@@ -23,6 +22,7 @@ class Job:
 
     arm: Arm
     seeds: list[int]
+    begun: bool = False
     done: int = 0  # iterations
     seconds: float = 0.0
     error: str = ""
@@ -91,7 +91,7 @@ class Study:
             changed(self)
 
     def _one(self, job: Job, cores: list[int], places: queue.SimpleQueue[list[int]]) -> None:
-        start = time.perf_counter()
+        start, job.begun = time.perf_counter(), True
         asked = {
             "arm": job.arm.to_dict(), "seeds": job.seeds, "store": str(self.store.folder), "engine": self.engine,
             "cores": cores,
@@ -127,8 +127,3 @@ def jobs_for(arms: Iterable[Arm], seeds: Sequence[int], store: Store) -> list[Jo
     unique = {arm.key: arm for arm in arms}
     found = [Job(arm, store.missing(arm, seeds)) for arm in unique.values()]
     return [job for job in found if job.seeds]
-
-
-def default_store() -> Path:
-    """Where results are kept unless told otherwise."""
-    return Path("results")

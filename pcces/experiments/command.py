@@ -1,0 +1,184 @@
+"""`pcces reproduce`: run the paper's experiments, as far as they are not done yet, and write the page about them."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from pcces.experiments.arms import Arm, Store
+from pcces.experiments.catalogue import EXPERIMENTS, Experiment, scaled
+from pcces.experiments.page import known, named, page, table
+from pcces.experiments.study import Study, jobs_for
+from pcces.rl.progress import duration
+
+
+def reproduce(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="NAME...", help=f"Of {', '.join(EXPERIMENTS)}; none: what there is.", show_default=False
+        ),
+    ] = None,
+    scale: Annotated[str, typer.Option(help="paper: the full protocol; quick: minutes on two cores.")] = "quick",
+    seeds: Annotated[int | None, typer.Option(help="Other than the scale's.", show_default=False)] = None,
+    iterations: Annotated[int | None, typer.Option(help="Other than the scale's.", show_default=False)] = None,
+    task: Annotated[list[str] | None, typer.Option(help="These tasks only.", show_default=False)] = None,
+    algorithm: Annotated[list[str] | None, typer.Option(help="These algorithms only.", show_default=False)] = None,
+    processes: Annotated[int, typer.Option(help="Arms at a time, each with its share of the cores.")] = 1,
+    engine: Annotated[
+        str | None, typer.Option(show_default="device for tasks in JAX, else local", help="As for `pcces train`.")
+    ] = None,
+    ray_address: Annotated[str | None, typer.Option(help="The cluster of --engine ray.", show_default=False)] = None,
+    out: Annotated[Path, typer.Option(help="The folder of results; what it holds is not run again.")] = Path("results"),
+    write: Annotated[
+        Path | None, typer.Option("--page", help="Write the page about all results there are.", show_default=False)
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")] = False,
+) -> None:
+    """Run the paper's experiments again.
+
+    Runs are kept by their configuration: what is done is not done again, and a study that was stopped goes on.
+
+    \b
+    pcces reproduce
+    pcces reproduce threshold
+    pcces reproduce safe --scale paper --task CartSafe-v0 --processes 4
+    pcces reproduce --page docs/results.md
+    """
+    store = Store(out)
+    try:
+        chosen = [scaled(find(name), scale, seeds, iterations) for name in names or []]
+        studied = [(e, [arm for arm in e.arms if wanted(arm, task, algorithm)]) for e in chosen]
+        if names and not any(arms for _, arms in studied):
+            raise ValueError("no arm of these experiments is on that task with that algorithm")
+    except ValueError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(2) from error
+    failed: list[dict[str, str]] = []
+    if names:
+        jobs = [job for e, arms in studied for job in jobs_for(arms, range(e.seeds), store)]
+        study = Study(list({job.arm.key: job for job in jobs}.values()), store, processes, asked(engine, ray_address))
+        run(study)
+        failed = [{"arm": named(job.arm), "task": job.arm.task, "error": job.error} for job in study.failed]
+    if write is not None:
+        text = page(EXPERIMENTS.values(), store, write.parent / "img" / "results", write.parent)
+        write.write_text(text, encoding="utf-8")
+    show(chosen or list(EXPERIMENTS.values()), store, failed, write, bool(names), as_json)
+    if failed:
+        raise typer.Exit(1)
+
+
+def find(name: str) -> Experiment:
+    """An experiment by name.
+
+    >>> find("treshold")
+    Traceback (most recent call last):
+    ...
+    ValueError: unknown experiment 'treshold'; did you mean 'threshold'?
+    """
+    if name not in EXPERIMENTS:
+        near = difflib.get_close_matches(name, EXPERIMENTS, n=1)
+        raise ValueError(
+            f"unknown experiment {name!r}; "
+            + (f"did you mean {near[0]!r}?" if near else f"of {', '.join(EXPERIMENTS)}")
+        )
+    return EXPERIMENTS[name]
+
+
+def wanted(arm: Arm, tasks: list[str] | None, algorithms: list[str] | None) -> bool:
+    """Whether an arm was asked for."""
+    return (not tasks or arm.task in tasks) and (not algorithms or arm.algorithm in algorithms)
+
+
+def asked(engine: str | None, ray_address: str | None) -> dict[str, Any]:
+    """Keywords of `train_seeds`."""
+    given = {"engine": engine, "ray_address": ray_address}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def run(study: Study) -> None:
+    """Run a study with a display of how far it is, and how long it will take."""
+    if not study.jobs:
+        return
+    with Display(study) as display:
+        try:
+            study.run(display.update)
+        except KeyboardInterrupt:
+            typer.echo("\ninterrupted; the same command goes on from here", err=True)
+            raise typer.Exit(130) from None
+
+
+class Display:
+    """One line on standard error: arms done, running, time left."""
+
+    def __init__(self, study: Study):
+        self.study, self._terminal, self._last = study, sys.stderr.isatty(), 0.0
+        self._live: Any = None
+
+    def __enter__(self) -> Display:
+        if self._terminal:
+            from rich.console import Console
+            from rich.live import Live
+
+            self._live = Live(console=Console(stderr=True), refresh_per_second=4)
+            self._live.start()
+        return self
+
+    def update(self, study: Study) -> None:
+        """Refresh, on a terminal at once and elsewhere every half minute."""
+        if self._live is not None:
+            self._live.update("\n".join([self.line(), *self.running()]))
+        elif time.perf_counter() - self._last > 30:
+            self._last = time.perf_counter()
+            print("; ".join([self.line(), *self.running()]), file=sys.stderr, flush=True)
+
+    def line(self) -> str:
+        """The whole study in a line."""
+        s, left = self.study, self.study.seconds_left()
+        done = sum(job.seconds > 0 for job in s.jobs)
+        time_left = f", {duration(left)} left" if left is not None and done < len(s.jobs) else ""
+        return f"{done} of {len(s.jobs)} arms, {100 * s.share:.0f} %{time_left}"
+
+    def running(self) -> list[str]:
+        """What is being trained."""
+        return [
+            f"{job.arm.task} {named(job.arm)}: {job.done}/{job.arm.iterations}"
+            for job in self.study.jobs
+            if job.begun and not job.seconds
+        ]
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+
+def show(
+    experiments: Iterable[Experiment], store: Store, failed: list[dict[str, str]], written: Path | None, ran: bool,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """What is there now, on standard output."""
+    experiments = list(experiments)
+    if as_json:
+        done = {
+            e.name: [{"arm": arm.to_dict(), "runs": list(runs.values())} for arm, runs in known(e, store)]
+            for e in experiments
+        }
+        typer.echo(json.dumps({"results": done, "failed": failed, "page": str(written) if written else None}))
+        return
+    for e in experiments:
+        found = known(e, store)
+        typer.echo(f"{e.name}: {e.title} ({e.where}); {len(found)} of {len(e.arms)} arms have results")
+        if ran and found:
+            typer.echo("\n".join(table(e, found)) + "\n")
+    for one in failed:
+        last = one["error"].strip().splitlines()[-1]
+        typer.echo(f"failed: {one['task']} {one['arm']}: {last}", err=True)
+    if written:
+        typer.echo(f"page: {written}")
