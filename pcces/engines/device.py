@@ -42,6 +42,8 @@ class Program(NamedTuple):
     """state, key -> state, metrics. Everything random is a function of the key and the state's iteration."""
     shares: int
     """a number of devices may share an iteration's episodes if it divides this"""
+    blank: Callable[[Array], Any] | None = None
+    """key -> any state, traced for its structure; None: `init` is, which must then call nothing that is `compiled`"""
 
 
 def configure() -> None:
