@@ -107,7 +107,7 @@ class Direction(NamedTuple):
 
     d: Array
     recovering: Array  # the cost is over its limit: the reward need not improve
-    multiplier: Array  # nu: what a unit of cost weighs against a unit of reward
+    multiplier: Array  # nu: what a unit of cost weighs against a unit of reward; 0 in the cases 1 and 3
 
 
 def solve(g: Array, v: Array, b: Array, w: Array, c: Array, delta: float) -> Direction:
@@ -135,7 +135,7 @@ def solve(g: Array, v: Array, b: Array, w: Array, c: Array, delta: float) -> Dir
     flat = s <= TINY  # the cost cannot be changed
     kept = (c + b @ free <= 0) | flat
     d = jnp.where(kept, free, jnp.where(B > 0, both, down))
-    nu = jnp.where(kept, 0.0, jnp.maximum(0.0, r + lam * c) / safe_s)
+    nu = jnp.where(kept | (B <= 0), 0.0, jnp.maximum(0.0, r + lam * c) / safe_s)
     return Direction(d, (c > 0) & ~flat, nu)
 
 

@@ -32,7 +32,7 @@ class RCPOSettings(ClippedSettings):
     """The multiplier's rate is for costs over the limit of the size of the limit: it is divided by the limit."""
 
     multiplier: float = 0.0  # lambda_i at the start
-    multiplier_rate: float = 0.05  # an epoch with twice the allowed cost adds this
+    multiplier_rate: float = 0.03  # an epoch with twice the allowed cost adds this
     multiplier_max: float = 100.0
 
     def __post_init__(self) -> None:
@@ -75,7 +75,7 @@ def ascend(multipliers: Array, costs: Array, limits: Array, settings: RCPOSettin
     """Eq. 8 on mean costs and limits (r,).
 
     >>> print(ascend(jnp.array([0.5, 0.01]), jnp.array([20.0, 0.0]), jnp.array([10.0, 10.0]), RCPOSettings()))
-    [0.55 0.  ]
+    [0.53 0.  ]
     """
     scale = jnp.maximum(jnp.abs(limits), 1.0)
     moved = multipliers + settings.multiplier_rate * (costs - limits) / scale
