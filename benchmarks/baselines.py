@@ -244,6 +244,7 @@ def ppo(records: Records, args: argparse.Namespace) -> None:
     """PPO without multipliers solves CartPole (475 of 500) and reaches -250 on Pendulum; TRPO (CPO without limits) beside it."""
     for task, iterations in PPO.items():
         bare(records, "ppo", f"PPO {task}", range(args.seeds), "ppo-lag", task, iterations, lagrangian=False)
+    for task, iterations in PPO.items():
         bare(records, "ppo", f"TRPO {task}", range(args.seeds), "cpo", task, iterations, constrained=False)
 
 

@@ -81,7 +81,7 @@ def ascend(multipliers: Multipliers, over: Array, rate: float) -> Multipliers:
 
     >>> start = jnp.array([0.1, 0.1])
     >>> after = ascend(Multipliers(start, optax.adam(0.05).init(start)), jnp.array([7.0, -7.0]), 0.05)
-    >>> print(after.values)
+    >>> print(after.values.round(3))
     [0.15 0.05]
     """
     updates, adam = optax.adam(rate).update(-over, multipliers.adam)

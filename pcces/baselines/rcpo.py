@@ -74,7 +74,7 @@ def program(task: Task, policy: Policy, problem: Problem, settings: RCPOSettings
 def ascend(multipliers: Array, costs: Array, limits: Array, settings: RCPOSettings) -> Array:
     """Eq. 8 on mean costs and limits (r,).
 
-    >>> print(ascend(jnp.array([0.5, 0.01]), jnp.array([20.0, 0.0]), jnp.array([10.0, 10.0]), RCPOSettings()))
+    >>> print(ascend(jnp.array([0.5, 0.01]), jnp.array([20.0, 0.0]), jnp.array([10.0, 10.0]), RCPOSettings()).round(3))
     [0.53 0.  ]
     """
     scale = jnp.maximum(jnp.abs(limits), 1.0)
