@@ -74,8 +74,9 @@ def program(task: Task, policy: Policy, problem: Problem, settings: RCPOSettings
 def ascend(multipliers: Array, costs: Array, limits: Array, settings: RCPOSettings) -> Array:
     """Eq. 8 on mean costs and limits (r,).
 
-    >>> print(ascend(jnp.array([0.5, 0.01]), jnp.array([20.0, 0.0]), jnp.array([10.0, 10.0]), RCPOSettings()).round(3))
-    [0.53 0.  ]
+    >>> settings, limits = RCPOSettings(multiplier_rate=0.25), jnp.array([10.0, 10.0])
+    >>> print(ascend(jnp.array([0.5, 0.125]), jnp.array([20.0, 0.0]), limits, settings))
+    [0.75 0.  ]
     """
     scale = jnp.maximum(jnp.abs(limits), 1.0)
     moved = multipliers + settings.multiplier_rate * (costs - limits) / scale
