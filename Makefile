@@ -2,21 +2,27 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-fast lint format bench-baselines bench-blackbox bench-omnisafe bench-overhead bench-safety bench-training clean help
+.PHONY: demo demo-blackbox test test-fast lint format bench-baselines bench-blackbox bench-device bench-engines bench-omnisafe bench-overhead bench-safety bench-training clean help
 help:            ## what can be made here
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 22
 
 # One environment, grown in two steps: what the demo needs, then what the tests need. Each stamp is newer than pyproject.toml when nothing has to be done.
 .venv/.demo: pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@echo "installing pcces into .venv (once)"; $(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@echo "installing pcces into .venv (once)"; $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[rl]'
 	@touch $@
 
 .venv/.dev: pyproject.toml .venv/.demo
-	@echo "installing what the tests need into .venv (once)"; $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[rl,safety,dev]'
+	@echo "installing what the tests need into .venv (once)"; $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[rl,safety,cluster,dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary pybullet -e '.[bullet]' \
+		|| echo "there is no wheel of pybullet for this Python: its tests are skipped"
 	@touch $@
 
-demo: .venv/.demo  ## the main job, start to end: minimise an inventory's cost under a service level, with the certificate and a picture
+demo: .venv/.demo  ## the main job, start to end: train a policy under a cost limit, certify it, leave a report with curves and animation
+	@rm -rf runs/demo
+	@$(BIN)/pcces train CartSafe-v0 --out runs/demo
+
+demo-blackbox: .venv/.demo  ## a black box: an inventory's cost under a service level, with the certificate and a picture
 	@$(BIN)/python examples/inventory.py
 
 test: .venv/.dev   ## every test
@@ -68,8 +74,14 @@ bench-omnisafe: .venv/.dev .venv-omnisafe/.done  ## PPO-Lagrangian and CPO besid
 	@$(BIN)/python benchmarks/baselines.py omnisafe --seeds 3
 	@$(BIN)/python benchmarks/baselines.py table
 
+bench-engines: .venv/.dev  ## environment steps a second on every engine; three markdown tables, about fifteen minutes
+	@OMP_NUM_THREADS=1 $(BIN)/python -W ignore benchmarks/engines.py
+
 bench-overhead: .venv-peers/.done  ## what the library itself costs, beside evosax; a markdown table, a few minutes
 	@PYTHONPATH=. OMP_NUM_THREADS=1 .venv-peers/bin/python benchmarks/overhead.py
+
+bench-device: .venv/.dev .venv-peers/.done  ## generations and useful steps per second beside evosax and gymnax; markdown tables, about ten minutes
+	@$(BIN)/python benchmarks/device.py
 
 clean:           ## remove what was built
 	rm -rf .venv .venv-peers .venv-omnisafe build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

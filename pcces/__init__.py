@@ -1,14 +1,35 @@
 """Optimise a noisy objective under hard constraints, and get an answer whose feasibility is certified."""
 
+import importlib as _importlib
 import sys as _sys
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
 
 from pcces.certificate import Certificate
+from pcces.evaluation import Evaluator
 from pcces.minimize import minimize
 from pcces.optimizer import Optimizer
 from pcces.options import Options
 
-__all__ = ["Certificate", "Optimizer", "Options", "minimize"]
+if _TYPE_CHECKING:
+    from pcces import envs as envs
+    from pcces.rl.train import load, train, train_seeds
+
+__all__ = ["Certificate", "Evaluator", "Optimizer", "Options", "envs", "load", "minimize", "train", "train_seeds"]
 
 # Whoever has imported Gymnasium may ask it for pcces/CartSafe-v0. For everyone else that would cost 0.2 s.
 if "gymnasium" in _sys.modules:
-    from pcces import envs as envs
+    _importlib.import_module("pcces.envs")
+
+
+def __getattr__(name: str) -> _Any:
+    """Policies and tasks come when first asked for: `import pcces` stays instant."""
+    if name == "envs":
+        return _importlib.import_module("pcces.envs")
+    if name in ("load", "train", "train_seeds"):
+        return getattr(_importlib.import_module("pcces.rl.train"), name)
+    raise AttributeError(f"module 'pcces' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,26 +1,27 @@
-"""Calling the user's functions: one at a time, in worker processes, through a map or an executor, or vectorised.
+"""Calling the user's functions: one at a time, on workers (processes, Ray), through a map or an executor, or vectorised.
 
-Whatever goes wrong in an evaluation (an exception, nan, inf) is a failed evaluation, which the search treats as a hidden
-constraint. Only KeyboardInterrupt and SystemExit pass through.
+Whatever goes wrong in an evaluation (an exception, nan, inf, on workers also a hang or a crash of the process) is a failed
+evaluation, which the search treats as a hidden constraint. Only KeyboardInterrupt and SystemExit pass through.
 """
 
 from __future__ import annotations
 
-import os
+import functools
 import pickle
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from pcces.engines.pool import Lost, Pool, Watchdog
 from pcces.points import Batch
 
-if TYPE_CHECKING:
-    from concurrent.futures import ProcessPoolExecutor
-
 Function = Callable[..., Any]
+Task = tuple[np.ndarray, int]  # a point and a seed
+Outcome = tuple[float, np.ndarray | None, str]  # f, c (None: failed) and the error's text
+ENGINES = ("local", "ray")
 
 
 class Problem:
@@ -29,8 +30,8 @@ class Problem:
     def __init__(self, fun: Function, constraints: Sequence[Function], seeded: bool):
         self.fun, self.constraints, self.seeded = fun, tuple(constraints), seeded
 
-    def __call__(self, task: tuple[np.ndarray, int]) -> tuple[float, np.ndarray | None, str]:
-        """f, c (None: failed) and the error's text."""
+    def __call__(self, task: Task) -> Outcome:
+        """One evaluation."""
         x, seed = task
         try:  # each function gets a copy of its own: what one writes into it must not reach the others or the search
             own = np.array(x)
@@ -54,40 +55,92 @@ def split(value: Any) -> tuple[float, np.ndarray]:
     return float(f.reshape(())), np.atleast_1d(np.asarray(c, dtype=float)).ravel()
 
 
-class Evaluator:
-    """Evaluates batches; a context manager, because it may own worker processes.
+class Worker:
+    """What a worker does (pcces.engines): a list of evaluations at a time, each within `timeout` seconds."""
 
-    >>> from pcces.points import Batch
-    >>> with Evaluator(lambda x: (x[0], -1.0), (), None, False, False) as evaluate:
-    ...     evaluate(Batch(np.array([[2.0]]), np.array([0]), 0, "start"))
-    (array([2.]), array([[-1.]]))
+    def __init__(self, problem: Problem, timeout: float | None):
+        self.problem, self.watchdog = problem, Watchdog(timeout)
+
+    def share(self, value: Any) -> None:
+        """Nothing is shared: every task says all."""
+
+    def run(self, task: list[Task]) -> list[Outcome]:
+        """Evaluate."""
+        try:
+            return [self._one(each) for each in task]
+        finally:
+            self.watchdog.rest()
+
+    def _one(self, task: Task) -> Outcome:
+        self.watchdog.beat()
+        return self.problem(task)
+
+    def parts(self, task: list[Task]) -> list[list[Task]]:
+        """Single evaluations."""
+        return [[each] for each in task]
+
+    def join(self, results: list[list[Outcome] | Lost]) -> list[Outcome]:
+        """One list; an evaluation that took its worker down is a failed one."""
+        failed = [[(np.nan, None, r.reason)] if isinstance(r, Lost) else r for r in results]
+        return [outcome for part in failed for outcome in part]
+
+
+class Evaluator:
+    """Evaluates batches, for `Optimizer.tell`; a context manager, because it may own workers.
+
+    `workers` and `engine`: an integer asks for so many processes of this machine (-1: one a core), or with `engine="ray"`
+    for so many actors of a Ray cluster (None: one a CPU it has) at `ray_address`, or on this machine. A worker that dies is
+    replaced and its evaluations are repeated. One that takes longer than `timeout` seconds has failed. `workers` may also be
+    a map-like callable or an executor.
+
+    >>> from pcces import Optimizer
+    >>> opt = Optimizer([1.0, 1.0], max_evaluations=300, rng=0)
+    >>> with Evaluator(lambda x: (x @ x, 0.5 - x[0])) as evaluate:
+    ...     while not opt.stop():
+    ...         batch = opt.ask()
+    ...         opt.tell(batch, *evaluate(batch))
+    >>> opt.result.success
+    True
     """
 
     def __init__(
         self,
         fun: Function,
-        constraints: Sequence[Function],
-        workers: Any,
-        vectorized: bool,
-        common_random_numbers: bool,
+        constraints: Sequence[Function] = (),
+        workers: Any = None,
+        vectorized: bool = False,
+        common_random_numbers: bool = False,
+        *,
+        engine: str = "local",
+        timeout: float | None = None,
+        ray_address: str | None = None,
     ):
         if not callable(fun):
             raise TypeError(f"fun must be callable, got {type(fun).__name__}")
-        if vectorized and (workers is not None or common_random_numbers or constraints):
+        if engine not in ENGINES:
+            raise ValueError(f"unknown engine {engine!r}; there are {', '.join(ENGINES)}")
+        if ray_address is not None and engine != "ray":
+            raise ValueError("ray_address is the address of a Ray cluster: give engine='ray' with it")
+        if timeout is not None and not timeout > 0:
+            raise ValueError(f"timeout must be a positive number of seconds, got {timeout}")
+        own_workers = workers is None or isinstance(workers, int)
+        if vectorized and (workers is not None or timeout or engine == "ray" or common_random_numbers or constraints):
             raise ValueError(
-                "vectorized=True hands fun whole batches: leave workers, constraints and common_random_numbers out"
+                "vectorized=True hands fun whole batches: leave workers, engine, timeout, constraints and "
+                "common_random_numbers out"
             )
+        if not own_workers and (timeout or engine == "ray"):
+            raise ValueError("timeout and engine='ray' need workers of our own: give an integer as workers, or none")
         self.problem = Problem(fun, constraints, common_random_numbers)
         self.vectorized = vectorized
         self.constraints = -1  # unknown until an evaluation succeeds
         self.last_error = ""
-        self._pool: Executor | None = None
+        self._pool: Pool | None = None
         self._map: Callable[..., Any] = map
-        if workers is None or (isinstance(workers, int) and workers in (0, 1)):
-            return
-        if isinstance(workers, int):
-            self._pool = _process_pool(self.problem, os.cpu_count() if workers < 0 else workers)
-            self._map = self._pool.map
+        if own_workers:
+            if engine == "ray" or timeout is not None or workers not in (None, 0, 1):
+                self._worker = Worker(self.problem, timeout)
+                self._pool = self._make_pool(engine, workers, timeout, ray_address)
         elif isinstance(workers, Executor):
             self._map = workers.map
         elif callable(workers):
@@ -97,15 +150,29 @@ class Evaluator:
                 f"workers must be an integer, a map-like callable or an executor, got {type(workers).__name__}"
             )
 
+    def _make_pool(self, engine: str, workers: int | None, timeout: float | None, ray_address: str | None) -> Pool:
+        recipe = functools.partial(Worker, self.problem, timeout)
+        if engine == "ray":
+            from pcces.engines.cluster import RayPool
+
+            return RayPool(recipe, workers or None, ray_address)
+        try:
+            pickle.dumps(recipe)
+        except Exception as error:
+            raise TypeError(
+                f"workers={workers} needs functions that can be sent to other processes ({error}); define them at the top "
+                "of a module, or pass a concurrent.futures.ThreadPoolExecutor as workers"
+            ) from error
+        from pcces.engines.local import LocalPool, cores  # with multiprocessing behind it: only for those who want it
+
+        return LocalPool(recipe, cores() if workers is not None and workers < 0 else workers or 1)
+
     def __call__(self, batch: Batch) -> tuple[np.ndarray, np.ndarray | None]:
         """f (k,) and c (k, m); c is None while no evaluation has succeeded yet."""
         if self.vectorized:
             return self._whole(batch)
         tasks = list(zip(batch.points, batch.seeds))
-        if self._pool is not None:
-            outcomes = list(self._map(_in_worker, tasks, chunksize=max(1, len(tasks) // (4 * self._pool._max_workers))))  # type: ignore[attr-defined]
-        else:
-            outcomes = list(self._map(self.problem, tasks))
+        outcomes = list(self._map(self.problem, tasks)) if self._pool is None else self._on_workers(self._pool, tasks)
         errors = [message for *_, message in outcomes if message]
         self.last_error = errors[-1] if errors else self.last_error
         sizes = {len(c) for _, c, _ in outcomes if c is not None} | ({self.constraints} - {-1})
@@ -117,6 +184,10 @@ class Evaluator:
         self.constraints = sizes.pop()
         missing = np.full(self.constraints, np.nan)
         return f, np.array([missing if c is None else c for _, c, _ in outcomes]).reshape(len(f), self.constraints)
+
+    def _on_workers(self, pool: Pool, tasks: list[Task]) -> list[Outcome]:
+        size = max(1, len(tasks) // (4 * max(1, pool.workers)))
+        return self._worker.join(pool.map([tasks[i : i + size] for i in range(0, len(tasks), size)]))
 
     def _whole(self, batch: Batch) -> tuple[np.ndarray, np.ndarray | None]:
         try:
@@ -133,31 +204,9 @@ class Evaluator:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let the workers go."""
         if self._pool is not None:
-            self._pool.shutdown(wait=True, cancel_futures=True)
-
-
-_worker_problem: Problem | None = None
-
-
-def _start_worker(pickled: bytes) -> None:
-    global _worker_problem
-    _worker_problem = pickle.loads(pickled)
-
-
-def _in_worker(task: tuple[np.ndarray, int]) -> Any:
-    assert _worker_problem is not None
-    return _worker_problem(task)
-
-
-def _process_pool(problem: Problem, workers: int | None) -> ProcessPoolExecutor:
-    from concurrent.futures import ProcessPoolExecutor  # with multiprocessing behind it: only for those who want it
-
-    try:
-        pickled = pickle.dumps(problem)
-    except Exception as error:
-        raise TypeError(
-            f"workers={workers} needs functions that can be sent to other processes ({error}); define them at the top of a "
-            "module, or pass a concurrent.futures.ThreadPoolExecutor as workers"
-        ) from error
-    return ProcessPoolExecutor(workers, initializer=_start_worker, initargs=(pickled,))
+            self._pool.close()

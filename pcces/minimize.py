@@ -27,6 +27,9 @@ def minimize(
     equalities: Sequence[int] = (),
     common_random_numbers: bool = False,
     workers: Any = None,
+    engine: str = "local",
+    timeout: float | None = None,
+    ray_address: str | None = None,
     vectorized: bool = False,
     rng: int | np.random.Generator | None = None,
     callback: Callable[[OptimizeResult], Any] | None = None,
@@ -40,7 +43,9 @@ def minimize(
     LinearConstraint and NonlinearConstraint. Bounds and linear constraints are kept by projection: fun is never called
     outside the bounds. `equalities` names the c of the pair that must be 0, not <= 0. An exception, nan or inf is a failed evaluation: infeasible, counted, never fatal.
 
-    `workers`: how many processes evaluate (an integer; -1: one a core), or a map-like callable, or an executor.
+    `workers`: how many processes evaluate (an integer; -1: one a core), or a map-like callable, or an executor. With
+    `engine="ray"` they are actors of the Ray cluster at `ray_address` (None: one on this machine). A worker that dies is
+    replaced and its evaluations are repeated; an evaluation that takes longer than `timeout` seconds has failed.
     `vectorized=True` hands fun all points at once (k, n) and wants f (k,) or (f, c) with c (k, m).
     `max_evaluations` (default 2000 n) counts every call, the certificate's included. `callback(result)` is called once an
     iteration; returning True or raising StopIteration ends the search. Further options: `pcces.Options`.
@@ -70,7 +75,10 @@ def minimize(
         **options,
     )
     warn_about(optimizer.options)
-    with Evaluator(fun, functions, workers, vectorized, common_random_numbers) as evaluate:
+    with Evaluator(
+        fun, functions, workers, vectorized, common_random_numbers,
+        engine=engine, timeout=timeout, ray_address=ray_address,
+    ) as evaluate:  # fmt: skip
         return _run(optimizer, evaluate, callback, progress)
 
 

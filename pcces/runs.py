@@ -14,9 +14,9 @@ import csv
 import io
 import json
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from pcces.rl.normalizer import Normalizer, normalise
 from pcces.rl.policy import Policy, forward
 
 if TYPE_CHECKING:
+    from pcces.envs.simulator import Simulator
     from pcces.envs.task import Task
     from pcces.rl.problem import Problem
 
@@ -37,7 +38,7 @@ class Run:
     """A training run: its configuration, its course, its policy and what fresh episodes say of it."""
 
     config: dict[str, Any]
-    task: Task
+    task: Task | Simulator
     shape: Policy
     problem: Problem
     metrics: Metrics = field(default_factory=dict)
@@ -49,7 +50,7 @@ class Run:
 
     def policy(self, observation: Any, rng: np.random.Generator | None = None) -> Any:
         """An action as the environment takes it; without a generator, the likeliest one."""
-        x, normalizer = self._trained()
+        x, normalizer = self.trained()
         o = np.asarray(observation, dtype=np.float32)
         if o.shape != (self.shape.observation_size,):
             raise ValueError(
@@ -67,27 +68,34 @@ class Run:
 
     def evaluate(self, episodes: int = 100, seed: int = 1_000_000, greedy: bool = False) -> dict[str, Any]:
         """Means and standard errors over fresh episodes: return, each cost, entropy, length."""
-        x, normalizer = self._trained()
-        return summary(self.problem, self._engine().play(x, normalizer, episodes, seed, greedy))
+        from pcces.rl.where import playing
+
+        x, normalizer = self.trained()
+        with playing(self) as play:
+            return summary(self.problem, play(x, normalizer, episodes, seed, greedy))
 
     def certify(self, episodes: int = 1000, seed: int = 2_000_000, confidence: float = 0.95) -> Certificate:
         """Put the policy to the test again, on fresh episodes."""
+        return cast(Certificate, self.certified(episodes, seed, confidence).certificate)
+
+    def certified(self, episodes: int = 1000, seed: int = 2_000_000, confidence: float = 0.95) -> Run:
+        """The same run with what other fresh episodes say of its policy."""
         from pcces.rl.certify import certify
+        from pcces.rl.where import playing
 
-        x, normalizer = self._trained()
-        play = self._engine().play
-        return certify(self.task, self.shape, self.problem, play, x, normalizer, episodes, seed, confidence)[0]
+        x, normalizer = self.trained()
+        with playing(self) as play:
+            certificate, outcome = certify(
+                self.task, self.shape, self.problem, play, x, normalizer, episodes, seed, confidence
+            )
+        return replace(self, certificate=certificate, final=summary(self.problem, outcome))
 
-    def _trained(self) -> tuple[np.ndarray, Normalizer]:
+    def trained(self) -> tuple[np.ndarray, Normalizer]:
+        """The policy's parameters and normalisation; an error that says how to go on if the run is not finished."""
         if self.x is None or self.normalizer is None:
-            where = f"; `pcces train --resume` goes on with {self.path}" if self.path else ""
+            where = f"; go on with: pcces train {self.config['task']} --out {self.path} --resume" if self.path else ""
             raise ValueError(f"this run is not finished, so it has no policy yet{where}")
         return self.x, self.normalizer
-
-    def _engine(self) -> Any:
-        from pcces.rl.train import player
-
-        return player(self)
 
     # -- files ---------------------------------------------------------------------------------------------------------
 
@@ -105,43 +113,55 @@ class Run:
 
     def save_policy(self) -> None:
         """Write policy.npz and certificate.json."""
-        x, normalizer = self._trained()
+        x, normalizer = self.trained()
         assert self.certificate is not None and self.path is not None
         arrays = {"x": x, "mean": np.asarray(normalizer.mean), "std": np.asarray(normalizer.std)}
-        storage.save(self.path / "policy.npz", "policy", arrays, {"task": self.config["task"]})
         said = {"certificate": self.certificate.to_dict(), "words": self.words(), "fresh_episodes": self.final}
         self._write("certificate.json", json.dumps(said, indent=1).encode())
+        storage.save(self.path / "policy.npz", "policy", arrays, {"task": self.config["task"]})  # last: now it is done
 
     def _write(self, name: str, data: bytes) -> None:
         assert self.path is not None
         storage.write_atomically(self.path / name, data)
+
+    def limits(self) -> list[str]:
+        """What the certificate's bounds say of each limit."""
+        if self.certificate is None:
+            return []
+        said = []
+        for name, bound in zip(self.problem.names, self.certificate.upper_bounds):
+            what, sign, limit = name.partition(" <= ") if " <= " in name else name.partition(" >= ")
+            value = bound + float(limit) if "<" in sign else float(limit) - bound
+            said.append(f"{what} {'at most' if '<' in sign else 'at least'} {value:.4g} (limit {limit})")
+        return said
 
     def words(self) -> str:
         """The certificate in words a person can act on."""
         if self.certificate is None:
             return "not finished: no certificate yet"
         c, final = self.certificate, self.final
-        parts = [f"{name.split(' <= ')[0]} {final['costs'][i]:.3g}" for i, name in enumerate(self.problem.cost_names)]
+        parts = [f"{name} {final['costs'][i]:.3g}" for i, name in enumerate(self.problem.cost_names)]
         means = f"return {final['return']:.4g}" + "".join(f", {part}" for part in parts)
-        limits = []
-        for name, bound in zip(self.problem.names, c.upper_bounds):
-            what, sign, limit = name.partition(" <= ") if " <= " in name else name.partition(" >= ")
-            value = bound + float(limit) if "<" in sign else float(limit) - bound
-            limits.append(f"{what} {'at most' if '<' in sign else 'at least'} {value:.4g} (limit {limit})")
+        limits = "; ".join(self.limits())
         sure = f"{100 * c.confidence:g} % confidence, {c.samples} fresh episodes, {c.method} bound"
         if c.holds:
-            return f"CERTIFIED: {'; '.join(limits) or 'no limits'} ({sure}). Mean over these episodes: {means}."
-        return f"NOT CERTIFIED: could only show {'; '.join(limits)} ({sure}). Mean over these episodes: {means}."
+            return f"CERTIFIED: {limits or 'no limits'} ({sure}). Mean over these episodes: {means}."
+        return f"NOT CERTIFIED: could only show {limits} ({sure}). Mean over these episodes: {means}."
 
 
 def summary(problem: Problem, outcome: Any) -> dict[str, Any]:
-    """Means and standard errors of an Outcome's episodes, as plain data."""
+    """Means and standard errors of an Outcome's episodes, as plain data; those that failed are counted apart."""
+    good = np.isfinite(np.asarray(outcome.returns))
 
     def mean_and_error(values: np.ndarray) -> tuple[float, float]:
-        n = values.shape[-1]
+        n, values = int(good.sum()), values[good]
+        if n == 0:
+            return math.nan, math.nan
         return float(values.mean()), float(values.std(ddof=1) / math.sqrt(n)) if n > 1 else math.nan
 
-    found: dict[str, Any] = {"episodes": int(outcome.returns.shape[-1])}
+    found: dict[str, Any] = {"episodes": len(good)}
+    if not good.all():
+        found["failed_episodes"] = int((~good).sum())
     for name, values in (("return", outcome.returns), ("entropy", outcome.entropy), ("length", outcome.length)):
         found[name], found[f"{name}_error"] = mean_and_error(np.asarray(values, dtype=float))
     pairs = [mean_and_error(np.asarray(row, dtype=float)) for row in outcome.costs]
@@ -150,10 +170,28 @@ def summary(problem: Problem, outcome: Any) -> dict[str, Any]:
     return found
 
 
+def read_config(path: Path) -> dict[str, Any]:
+    """The configuration in a run folder; a folder without one, or a damaged one, is an error that says so."""
+    file = path / "config.json"
+    if not file.exists():
+        raise FileNotFoundError(f"{path} is not a run folder: it has no config.json")
+    try:
+        config = json.loads(file.read_text())
+        missing = {"task", "algorithm", "preset", "seed", "thresholds", "entropy_bounds", "settings"} - set(config)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{file} is damaged ({error})") from error
+    if missing:
+        raise ValueError(f"{file} is not a run's configuration: it lacks {', '.join(sorted(missing))}")
+    return config
+
+
 def read_metrics(path: Path) -> Metrics:
     """metrics.csv as columns of numbers."""
     with path.open(newline="") as file:
         rows = list(csv.reader(file))
     if not rows:
         raise ValueError(f"{path} is empty")
-    return {name: [float(row[i]) for row in rows[1:]] for i, name in enumerate(rows[0])}
+    try:
+        return {name: [float(row[i]) for row in rows[1:]] for i, name in enumerate(rows[0])}
+    except (ValueError, IndexError) as error:
+        raise ValueError(f"{path} is damaged ({error})") from error

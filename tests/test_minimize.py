@@ -3,8 +3,10 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
@@ -314,6 +316,11 @@ def test_contradicting_linear_constraints_are_found_before_the_first_evaluation(
         ({"strategy": "sgd"}, ValueError, "unknown strategy"),
         ({"workers": "many"}, TypeError, "workers must be an integer, a map-like callable or an executor"),
         ({"vectorized": True, "workers": 2}, ValueError, "vectorized=True hands fun whole batches"),
+        ({"vectorized": True, "timeout": 2.0}, ValueError, "vectorized=True hands fun whole batches"),
+        ({"engine": "slurm"}, ValueError, "unknown engine 'slurm'; there are local, ray"),
+        ({"ray_address": "auto"}, ValueError, "give engine='ray' with it"),
+        ({"timeout": 0}, ValueError, "timeout must be a positive number of seconds, got 0"),
+        ({"timeout": 1.0, "workers": map}, ValueError, "need workers of our own"),
         ({"vectorized": True, "constraints": quadratic}, ValueError, "vectorized=True hands fun whole batches"),
     ],
 )
@@ -382,6 +389,62 @@ def failing_in_places(x):
 def test_functions_that_cannot_be_sent_say_what_to_do():
     with pytest.raises(TypeError, match=r"workers=2 needs functions that can be sent.*ThreadPoolExecutor"):
         solve(lambda x: quadratic(x), workers=2)
+
+
+def deadly_once(x, rng):
+    """Takes its process down the first time it is called with a seed that says so."""
+    folder = os.environ["PCCES_TEST_FOLDER"]
+    mark = os.path.join(folder, "mark")
+    if rng.random() < 0.1 and not os.path.exists(mark):
+        open(mark, "w").close()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return seeded(x, rng)
+
+
+def hanging_at_times(x, rng):
+    if rng.random() < 0.05:
+        time.sleep(600)
+    return seeded(x, rng)
+
+
+def failing_at_times(x, rng):
+    if rng.random() < 0.05:
+        raise TimeoutError
+    return seeded(x, rng)
+
+
+def test_a_worker_killed_in_an_evaluation_changes_nothing(tmp_path, monkeypatch):
+    options = {"common_random_numbers": True, "max_evaluations": 150}
+    monkeypatch.setenv("PCCES_TEST_FOLDER", str(tmp_path))
+    (tmp_path / "mark").touch()
+    undisturbed = solve(deadly_once, **options)
+    (tmp_path / "mark").unlink()
+    res = solve(deadly_once, workers=2, **options)
+    assert (tmp_path / "mark").exists() and same(undisturbed, res) and res.failures == 0
+
+
+def test_an_evaluation_that_hangs_has_failed():
+    options = {"common_random_numbers": True, "max_evaluations": 50}
+    res = solve(hanging_at_times, workers=2, timeout=0.5, **options)
+    failing = solve(failing_at_times, **options)
+    assert res.failures == failing.failures > 0 and np.array_equal(res.x, failing.x)
+    assert "timeout" in res.message and "TimeoutError" in failing.message
+    alone = solve(where, timeout=30.0, max_evaluations=10, noisy=False)  # a timeout needs a process
+    assert alone.fun != os.getpid()
+
+
+def test_the_evaluator_serves_ask_and_tell():
+    from pcces import Evaluator, Optimizer
+
+    def ask_and_tell(**options):
+        opt = Optimizer([0.3, 0.2], common_random_numbers=True, max_evaluations=120, rng=0)
+        with Evaluator(seeded, common_random_numbers=True, **options) as evaluate:
+            while not opt.stop():
+                batch = opt.ask()
+                opt.tell(batch, *evaluate(batch))
+        return opt.result
+
+    assert same(ask_and_tell(), ask_and_tell(workers=2))
 
 
 def test_vectorised_equals_one_by_one():

@@ -16,7 +16,6 @@ from pcces.rl.surrogate import (
     learn,
     policy_gradient,
     returns_to_go,
-    solve_positive,
 )
 
 HEADS = {
@@ -118,14 +117,6 @@ def test_the_critic_learns_what_is_linear_in_its_features():
     for _ in range(30):
         critic = learn(critic, np.einsum("ftb,gtb->fg", phi, phi), np.einsum("ftb,tb->f", phi, target))
     assert np.abs(np.einsum("f,ftb->tb", critic.weights, phi) - target).max() < 0.1
-
-
-def test_solve_positive():
-    rng = np.random.default_rng(0)
-    a = rng.normal(size=(8, 8))
-    a = a @ a.T + np.eye(8)
-    b = rng.normal(size=8)
-    assert np.allclose(solve_positive(a, b), np.linalg.solve(a, b))
 
 
 def test_normalisation_is_of_what_was_seen_and_stops_when_frozen():

@@ -1,6 +1,9 @@
 """What the documentation shows runs as shown."""
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +15,8 @@ PAGES = [ROOT / "README.md", *sorted(page for page in (ROOT / "docs").glob("*.md
 
 
 def blocks(page):
-    return re.findall(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+    """The language and text of every block that is meant to be run."""
+    return re.findall(r"^```(python|sh)\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
 
 
 @pytest.fixture(autouse=True)
@@ -25,8 +29,12 @@ def the_same_every_time(tmp_path, monkeypatch):
 
 def run(page):
     names: dict = {"__name__": "documentation"}
-    for number, block in enumerate(blocks(page)):
-        exec(compile(block, f"{page.name}, block {number}", "exec"), names)
+    commands = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    for number, (language, block) in enumerate(blocks(page)):
+        if language == "sh":
+            subprocess.run(["sh", "-e", "-c", block], check=True, env=commands)
+        else:
+            exec(compile(block, f"{page.name}, block {number}", "exec"), names)
     return names
 
 
@@ -40,4 +48,6 @@ def test_the_examples_of_the_readme_run_and_the_first_answer_is_certified(capsys
     res = names["res"]
     assert res.success and res.certificate.holds
     assert res.x == pytest.approx([0.5, 0.5], abs=0.05) and res.x.sum() <= 1
-    assert "feasible with 95 % confidence" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert shown.startswith("CERTIFIED: off_centre at most ") and "feasible with 95 % confidence" in shown
+    assert names["run"].certificate.holds and (Path("runs") / "first" / "report.html").exists()

@@ -1,48 +1,91 @@
 """Workers on a Ray cluster, or on this machine through Ray: the same chunks as local processes.
 
 The shared value goes once an iteration through Ray's object store. Actors that die, with their node or alone, are
-replaced and their chunk is run again; between two calls the crew grows and shrinks with the cluster.
+replaced and their chunk is run again; between two calls, and within one, the crew grows and shrinks with the cluster.
 """
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import os
 import pickle
+import sys
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pcces.engines.pool import DEATHS, Recipe, resolve
 
 START_SECONDS = 60.0  # to wait for resources that are not there
-ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+NO_CLUSTER = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 
 
-def connect(address: str | None) -> Any:
-    """Ray, connected to the cluster at `address`, or to one of our own on this machine that listens on loopback only."""
-    try:
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-        import ray
-    except ImportError as error:
-        raise ImportError("engine='ray' needs the extra 'cluster': pip install 'pcces[cluster]'") from error
-    if not ray.is_initialized():
+def connect(address: str | None = None, workers: int | None = None) -> Any:
+    """Ray, connected to the cluster at `address`, or to one of our own on this machine that listens on loopback only.
+
+    A Ray that is running already in this process is taken as it is.
+    """
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    with _alone() if address is None else contextlib.nullcontext():
+        try:
+            import ray
+        except ImportError as error:
+            raise ImportError("engine='ray' needs the extra 'cluster': pip install 'pcces[cluster]'") from error
+        if ray.is_initialized():
+            return ray
+        options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+        ray._private.worker._worker_logs_enabled = False  # what it has to say of dead workers it would say on stdout
         if address is None:
-            ray.init(
-                address="local", include_dashboard=False, log_to_driver=False, configure_logging=False,
-                _node_ip_address="127.0.0.1",
-            )  # fmt: skip
+            from pcces.engines.local import cores
+
+            with _loopback(ray):
+                ray.init("local", num_cpus=max(cores(), workers or 1), include_dashboard=False, **options)
         else:
-            ray.init(address=address, log_to_driver=False)
+            ray.init(address, **options)
     return ray
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    """Ray reads this variable when it is imported: 0 means that other machines will not join, as is usual on macOS."""
+    before = os.environ.get(NO_CLUSTER)
+    os.environ[NO_CLUSTER] = "0"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[NO_CLUSTER]
+        else:
+            os.environ[NO_CLUSTER] = before
+
+
+@contextlib.contextmanager
+def _loopback(ray: Any) -> Iterator[None]:
+    """The same for a Ray that the user had imported before, and undone for later connections to a real cluster.
+
+    With the address 127.0.0.1 all of Ray's servers bind to it; otherwise they bind to every interface there is.
+    """
+    constants = ray._private.ray_constants
+    constants.ENABLE_RAY_CLUSTER = False
+    try:
+        yield
+    finally:
+        constants.ENABLE_RAY_CLUSTER = True
 
 
 class _Actor:
     """What runs on the cluster."""
 
-    def __init__(self, recipe: bytes):
-        self.handler = pickle.loads(recipe)()
+    def __init__(self, recipe: bytes, path: list[str]):
+        import ray.cloudpickle
+        from threadpoolctl import threadpool_limits
+
+        sys.path += [folder for folder in path if folder not in sys.path]  # the user's modules, where they are there
+        self.handler = ray.cloudpickle.loads(recipe)()
+        threadpool_limits(1)
 
     def ready(self) -> bool:
         """Answers once it is up."""
@@ -60,127 +103,170 @@ class _Member:
 
     def __init__(self, actor: Any):
         self.actor = actor
-        self.version = -1
+        self.starting = actor.ready.remote()
+        self.ready = False
+        self.version = 0
         self.task: int | None = None
 
 
 class RayPool:
-    """Ray actors as workers. A context manager; with `workers=None` as many as the cluster has CPUs, now and later."""
+    """Ray actors as workers. A context manager; with `workers=None` as many as the cluster has CPUs, now and later.
 
-    def __init__(self, recipe: Recipe, workers: int | None = None, address: str | None = None):
-        self._ray = connect(address)
-        self._recipe = pickle.dumps(recipe)
+    `patience`: how many seconds to wait for resources that are not there, before that is an error.
+
+        with RayPool(Squares, workers=2) as pool:
+            pool.share(10)
+            pool.map([[1, 2], [3]])  # [[11, 14], [19]]
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        workers: int | None = None,
+        address: str | None = None,
+        patience: float = START_SECONDS,
+    ):
+        if workers is not None and workers < 1:
+            raise ValueError(f"workers must be at least 1, got {workers}")
+        self._ray = connect(address, workers)
+        import ray.cloudpickle
+
+        self._recipe = ray.cloudpickle.dumps(recipe)
         self._here = recipe
         self._wanted = workers
-        self._remote = self._ray.remote(num_cpus=1, max_restarts=0, runtime_env={"env_vars": ONE_THREAD})(_Actor)
+        self.patience = patience
+        self._remote = self._ray.remote(num_cpus=1, max_restarts=0)(_Actor)
         self._value: Any = None
+        self._bytes = 0
         self._version = 0
         self._crew: list[_Member] = []
         self.replaced = 0
-        self._fit()
+        self.traffic = 0
+        self._wait_for_crew()
 
     @property
     def workers(self) -> int:
-        """Actors at the moment."""
-        return len(self._crew)
+        """Actors that are up."""
+        return sum(member.ready for member in self._crew)
 
     def _fit(self) -> None:
-        """As many actors as wanted, or as the cluster has CPUs for."""
+        """As many actors as wanted, or as the cluster has CPUs for. Those without a place yet wait for one."""
         count = self._wanted or max(1, int(self._ray.cluster_resources().get("CPU", 1)))
-        while len(self._crew) > count:
-            self._ray.kill(self._crew.pop().actor)
-        new = [_Member(self._remote.remote(self._recipe)) for _ in range(count - len(self._crew))]
-        if not new:
-            return
-        ready = {member.actor.ready.remote(): member for member in new}
-        done, late = self._ray.wait(list(ready), num_returns=len(ready), timeout=START_SECONDS)
-        for ref in late:
-            self._ray.kill(ready[ref].actor)
-        self._crew += [ready[ref] for ref in done]
-        if not self._crew or (self._wanted and late):
-            cpus = self._ray.cluster_resources().get("CPU", 0)
-            free = self._ray.available_resources().get("CPU", 0)
-            raise RuntimeError(
-                f"the cluster has {cpus:g} CPUs, {free:g} of them free, but {count} workers were asked for and only "
-                f"{len(done)} came up within {START_SECONDS:g} s: ask for fewer workers or add nodes"
+        for member in [m for m in self._crew if not m.ready][::-1] + [m for m in self._crew if m.task is None]:
+            if len(self._crew) <= count:
+                break
+            if member in self._crew:
+                self._dismiss(member)
+        while len(self._crew) < count:
+            self._crew.append(_Member(self._remote.remote(self._recipe, sys.path)))
+
+    def _wait_for_crew(self) -> None:
+        """All that are wanted must come up at first; of all that there may be, one."""
+        self._fit()
+        starting = {member.starting: member for member in self._crew}
+        try:
+            done, late = self._ray.wait(
+                list(starting), num_returns=len(starting) if self._wanted else 1, timeout=self.patience
             )
+            for ref in done:
+                self._came_up(starting[ref])
+        except BaseException:
+            self.close()
+            raise
+        if late and (self._wanted or not done):
+            cpus = self._ray.cluster_resources().get("CPU", 0)
+            self.close()
+            raise RuntimeError(
+                f"the cluster has {cpus:g} CPUs and {len(starting)} workers were asked for, but only {len(done)} came up "
+                f"within {self.patience:g} s: ask for fewer workers or add nodes"
+            )
+
+    def _came_up(self, member: _Member) -> None:
+        try:
+            self._ray.get(member.starting)
+        except self._ray.exceptions.RayActorError as error:
+            cause = getattr(error, "cause", None) or error
+            raise RuntimeError(f"a worker on the cluster could not be made: {cause}") from None
+        member.ready = True
 
     def share(self, value: Any) -> None:
         """Put a value into the object store, for all workers."""
-        self._value = self._ray.put(pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL))
+        data = pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
+        self._value, self._bytes = self._ray.put(data), len(data)
         self._version += 1
 
     def map(self, tasks: Sequence[Any]) -> list[Any]:
         """Results in the order of the tasks. An exception in a handler is raised here."""
-        self._fit()
         results: list[Any] = [None] * len(tasks)
         waiting = deque(range(len(tasks)))
         deaths = [0] * len(tasks)
         deadly: list[tuple[int, str]] = []
         running: dict[Any, _Member] = {}
-        last = time.monotonic()
-        while waiting or running:
-            for member in self._crew:
-                if member.task is None and waiting:
-                    member.task = waiting.popleft()
-                    value = self._value if member.version < self._version else None
-                    member.version = self._version
-                    running[member.actor.run.remote(value, tasks[member.task])] = member
-            done, _ = self._ray.wait(list(running), timeout=START_SECONDS)
-            if not done:
-                if not self._crew and time.monotonic() - last > START_SECONDS:
-                    raise RuntimeError("the cluster has lost all its workers and none came back")
-                continue
-            last = time.monotonic()
-            for ref in done:
-                member = running.pop(ref)
-                number = member.task
-                assert number is not None
-                try:
-                    results[number] = self._ray.get(ref)
-                    member.task = None
-                except self._ray.exceptions.RayTaskError as error:
-                    self._abandon(running)
-                    raise error.as_instanceof_cause() from None
-                except (self._ray.exceptions.RayActorError, self._ray.exceptions.RaySystemError) as error:
-                    self._crew.remove(member)
-                    self.replaced += 1
-                    deaths[number] += 1
-                    if deaths[number] < DEATHS:
-                        waiting.appendleft(number)
-                    else:
-                        deadly.append((number, f"worker died: {str(error).splitlines()[0]}"))
-                    self._replace()
+        alive = time.monotonic()
+        self._fit()
+        try:
+            while waiting or running:
+                for member in self._crew:
+                    if member.ready and member.task is None and waiting:
+                        member.task = waiting.popleft()
+                        running[self._send(member, tasks[member.task])] = member
+                starting = {member.starting: member for member in self._crew if not member.ready}
+                done, _ = self._ray.wait([*running, *starting], timeout=min(1.0, self.patience))
+                if running or done:
+                    alive = time.monotonic()
+                elif time.monotonic() - alive > self.patience:
+                    raise RuntimeError(
+                        f"the cluster has lost all its workers, and for {self.patience:g} s had no room for new ones"
+                    )
+                for ref in done:
+                    if ref in starting:
+                        self._came_up(starting[ref])
+                        continue
+                    member = running.pop(ref)
+                    number = member.task
+                    assert number is not None
+                    try:
+                        results[number] = self._ray.get(ref)
+                        member.task = None
+                    except self._ray.exceptions.RayTaskError as error:
+                        member.task = None
+                        raise (
+                            error.cause if isinstance(error.cause, Exception) else error.as_instanceof_cause()
+                        ) from None
+                    except self._ray.exceptions.RayError as error:  # an actor, a node or a result is gone
+                        self._dismiss(member)
+                        self.replaced += 1
+                        deaths[number] += 1
+                        if deaths[number] < DEATHS:
+                            waiting.appendleft(number)
+                        else:
+                            deadly.append((number, f"worker died: {str(error).splitlines()[0]}"))
+                        self._fit()
+        except BaseException:
+            for member in running.values():  # what is running would answer to no one
+                self._dismiss(member)
+            raise
         for number, reason in deadly:
-            results[number] = resolve(self._here(), tasks[number], self._one_by_one, reason)
+            results[number] = resolve(self._here(), tasks[number], self.map, reason)
         return results
 
-    def _replace(self) -> None:
-        """Another actor for one that died; if the cluster has no room for it now, the others go on without."""
-        member = _Member(self._remote.remote(self._recipe))
-        ready, _ = self._ray.wait([member.actor.ready.remote()], timeout=10.0 if self._crew else START_SECONDS)
-        if ready:
-            self._crew.append(member)
-        else:
-            self._ray.kill(member.actor)
-            if not self._crew:
-                raise RuntimeError("the cluster has lost all its workers and has no room for new ones")
+    def _send(self, member: _Member, task: Any) -> Any:
+        value = None
+        if member.version < self._version:
+            value, member.version = self._value, self._version
+            self.traffic += self._bytes
+        return member.actor.run.remote(value, task)
 
-    def _one_by_one(self, parts: list[Any]) -> list[Any]:
-        return [self.map([part])[0] for part in parts]
-
-    def _abandon(self, running: dict[Any, _Member]) -> None:
-        """Stop what is running: its answers would belong to no one."""
-        for member in running.values():
-            self._ray.kill(member.actor)
+    def _dismiss(self, member: _Member) -> None:
+        if member in self._crew:
             self._crew.remove(member)
-        self._crew = [member for member in self._crew if member.task is None]
+        with contextlib.suppress(Exception):  # Ray may be gone already
+            self._ray.kill(member.actor)
 
     def close(self) -> None:
-        """Let the actors go; Ray itself stays, for others may use it."""
-        for member in self._crew:
-            self._ray.kill(member.actor)
-        self._crew = []
+        """Let the actors go; Ray itself stays until this process ends, for others may use it."""
+        for member in list(self._crew):
+            self._dismiss(member)
 
     def __enter__(self) -> RayPool:
         return self

@@ -11,7 +11,7 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import cache, partial, wraps
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,8 +28,9 @@ from pcces.rl.policy import Policy
 from pcces.rl.rollout import rollout
 
 Array = Any
-CHUNK = 10  # iterations a call
+CHUNK = {"cpu": 10, "gpu": 50}  # iterations a call: on a GPU they are short, and a call costs as much as three
 SEEDS, EPISODES = "seeds", "episodes"  # axes of the device mesh
+PRECISION = "float32"  # of products: a GPU would otherwise round their factors to ten bits
 PLAY_BATCH = 1024  # episodes played at once for evaluations and certificates
 
 
@@ -60,25 +61,66 @@ def configure() -> None:
         return
 
 
+def compiler_options() -> dict[str, Any] | None:
+    """On a CPU the older code generator: programs compile in half the time, and run as fast or, on few episodes, faster."""
+    return {"xla_cpu_use_fusion_emitters": False} if jax.default_backend() == "cpu" else None
+
+
+def compiled(*static: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """`jax.jit` with these options, which are looked up at the first call: before it, JAX need not have started."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @cache
+        def program() -> Callable[..., Any]:
+            return jax.jit(function, static_argnums=static, compiler_options=compiler_options())
+
+        @wraps(function)
+        def call(*args: Any) -> Any:
+            with jax.default_matmul_precision(PRECISION):
+                return program()(*args)
+
+        return call
+
+    return decorate
+
+
 def gathered(values: Any) -> Any:
-    """Every device's episodes (last axis), in order."""
-    return jax.tree.map(lambda a: jax.lax.all_gather(a, EPISODES, axis=a.ndim - 1, tiled=True), values)
+    """Every device's episodes (last axis), in order, of float arrays."""
+    count = jax.lax.axis_size(EPISODES)
+    if count == 1:
+        return values
+    leaves, tree = jax.tree.flatten(values)  # gathered in one array: devices wait for each other every time
+    shapes = [(*leaf.shape[:-1], count * leaf.shape[-1]) for leaf in leaves]
+    flat = [leaf.reshape(math.prod(shape[:-1]), leaf.shape[-1]) for leaf, shape in zip(leaves, shapes)]
+    rows = jax.lax.all_gather(jnp.concatenate(flat), EPISODES, axis=1, tiled=True)
+    parts = jnp.split(rows, np.cumsum([len(part) for part in flat])[:-1])
+    return jax.tree.unflatten(tree, [part.reshape(shape) for part, shape in zip(parts, shapes)])
 
 
 def summed(values: Any) -> Any:
     """Sums over the devices that share an iteration."""
-    return jax.lax.psum(values, EPISODES)
+    return values if jax.lax.axis_size(EPISODES) == 1 else jax.lax.psum(values, EPISODES)
 
 
 def my_share(values: Any) -> Any:
     """This device's part of arrays whose last axis is episodes."""
     count = jax.lax.axis_size(EPISODES)
+    if count == 1:
+        return values
 
     def part(a: Array) -> Array:
         size = a.shape[-1] // count
         return jax.lax.dynamic_slice_in_dim(a, jax.lax.axis_index(EPISODES) * size, size, a.ndim - 1)
 
     return jax.tree.map(part, values)
+
+
+def each_seed(function: Callable[..., Any], *args: Any) -> Any:
+    """Call a function for every seed (first axis): side by side on a GPU, which has room for them, and one after the
+    other on a CPU core, where side by side would take twice as long (XLA's batched products are slow there)."""
+    if jax.default_backend() == "cpu":
+        return jax.lax.map(lambda row: function(*row), args)
+    return jax.vmap(function)(*args)
 
 
 class Player:
@@ -98,15 +140,43 @@ class Player:
         return Outcome(*(np.concatenate(part, axis=-1)[..., :episodes] for part in zip(*parts)))
 
 
+class Packing:
+    """Lays the metrics of an iteration out in one row per type: a loop compiles and runs slower for every buffer it fills."""
+
+    def __init__(self, metrics: Any):
+        leaves, self.tree = jax.tree.flatten(metrics)
+        self.shapes = [leaf.shape[1:] for leaf in leaves]  # without the axis of seeds
+        types = [leaf.dtype for leaf in leaves]
+        self.groups = [[i for i, other in enumerate(types) if other == kind] for kind in dict.fromkeys(types)]
+
+    def pack(self, metrics: Any) -> list[Array]:
+        """(seeds, row) for each type."""
+        leaves = jax.tree.leaves(metrics)
+        return [
+            jnp.concatenate([leaves[i].reshape(len(leaves[i]), math.prod(self.shapes[i])) for i in group], axis=1)
+            for group in self.groups
+        ]
+
+    def unpack(self, packed: list[np.ndarray]) -> Any:
+        """The metrics in what rows (seeds, iterations, row) hold."""
+        leaves: list[Any] = [None] * len(self.shapes)
+        for row, group in zip(packed, self.groups):
+            ends = np.cumsum([math.prod(self.shapes[i]) for i in group])
+            for i, part in zip(group, np.split(row, ends[:-1], axis=-1)):
+                leaves[i] = part.reshape(*part.shape[:-1], *self.shapes[i])
+        return jax.tree.unflatten(self.tree, leaves)
+
+
 class DeviceEngine(Player):
     """Runs a program for several seeds side by side."""
 
-    chunk = CHUNK
-
-    def __init__(self, task: Task, policy: Policy, program: Program, seeds: Sequence[int]):
+    def __init__(
+        self, task: Task, policy: Policy, program: Program, seeds: Sequence[int], devices: Sequence[Any] | None = None
+    ):
         super().__init__(task, policy)
+        self.chunk = CHUNK.get(jax.default_backend(), CHUNK["cpu"])
         self.program, self.seeds = program, tuple(seeds)
-        devices = jax.devices()
+        devices = jax.devices() if devices is None else devices
         across = math.gcd(len(self.seeds), len(devices))
         within = math.gcd(program.shares, len(devices) // across)
         self.mesh = Mesh(
@@ -121,45 +191,51 @@ class DeviceEngine(Player):
                 in_specs=(by_seed, by_seed, everywhere),
                 out_specs=by_seed,
                 check_vma=False,
-            )
+            ),
+            compiler_options=compiler_options(),
         )
         self._compiling = ThreadPoolExecutor(1).submit(self._compile)
 
     def _compile(self) -> Any:
         """Compile an iteration while the first policies are being drawn, which compiles programs of its own."""
-        states = jax.eval_shape(jax.vmap(self.program.init), self._keys)
+        states = self.template()
         count = jax.ShapeDtypeStruct((), jnp.int32)
-        return self._advance.lower(states, self._keys, count).compile()
+        with jax.default_matmul_precision(PRECISION):
+            return self._advance.lower(states, self._keys, count).compile()
 
-    def _chunk(self, states: Any, keys: Array, count: Array) -> tuple[Any, dict[str, Array]]:
-        one = jax.vmap(self.program.step)
-        shapes = jax.eval_shape(one, states, keys)[1]
-        # Seeds stay the first axis, iterations are the second.
-        buffers = jax.tree.map(lambda s: jnp.zeros((s.shape[0], CHUNK, *s.shape[1:]), s.dtype), shapes)
+    def _chunk(self, states: Any, keys: Array, count: Array) -> tuple[Any, list[Array]]:
+        one = jax.jit(partial(each_seed, self.program.step))  # traced once, used twice
+        metrics = jax.eval_shape(one, states, keys)[1]
+        self._packing = Packing(metrics)
+        buffers = [
+            jnp.zeros((self.chunk, *part.shape), part.dtype) for part in jax.eval_shape(self._packing.pack, metrics)
+        ]
 
         def body(i: Array, carry: tuple) -> tuple:
             states, buffers = carry
             states, metrics = one(states, keys)
-            write = partial(jax.lax.dynamic_update_index_in_dim, index=i, axis=1)
-            return states, jax.tree.map(write, buffers, metrics)
+            write = partial(jax.lax.dynamic_update_index_in_dim, index=i, axis=0)
+            return states, [write(all_, new) for all_, new in zip(buffers, self._packing.pack(metrics))]
 
-        return jax.lax.fori_loop(0, count, body, (states, buffers))
+        states, buffers = jax.lax.fori_loop(0, count, body, (states, buffers))
+        return states, [buffer.swapaxes(0, 1) for buffer in buffers]  # seeds first
 
     def start(self) -> Any:
         """The states of all seeds before the first iteration; the first axis of every array is seeds."""
         return jax.tree.map(np.asarray, jax.vmap(self.program.init)(self._keys))
 
     def advance(self, states: Any, count: int) -> tuple[Any, dict[str, Any]]:
-        """Up to CHUNK iterations; metrics have the axes (seeds, iterations, ...)."""
-        states, metrics = self._compiling.result()(states, self._keys, jnp.int32(count))
-        return jax.tree.map(np.asarray, states), jax.tree.map(lambda a: np.asarray(a)[:, :count], metrics)
+        """Up to `chunk` iterations; metrics have the axes (seeds, iterations, ...)."""
+        states, packed = self._compiling.result()(states, self._keys, jnp.int32(count))
+        metrics = self._packing.unpack([np.asarray(part)[:, :count] for part in packed])
+        return jax.tree.map(np.asarray, states), metrics
 
     def template(self) -> Any:
         """The structure of the states, without their content."""
-        return jax.eval_shape(jax.vmap(self.program.init), self._keys)
+        return jax.eval_shape(jax.vmap(self.program.blank or self.program.init), self._keys)
 
 
-@partial(jax.jit, static_argnums=(0, 1, 5))
+@compiled(0, 1, 5)
 def play_batch(
     task: Task, policy: Policy, x: Array, normalizer: Normalizer, keys: Array, greedy: bool = False
 ) -> Outcome:

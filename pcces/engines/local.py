@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import pickle
 import signal
+import sys
+import threading
+import types
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from pcces.engines.pool import DEATHS, Lost, Recipe, resolve
 
-START_SECONDS = 120.0  # a worker that has not come up by then never will
-ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+STILLBORN = 3  # workers that may die in a row before they are ready
+SHARE = b"share"  # announces a shared value
 
 
 class _Worker:
@@ -24,23 +29,17 @@ class _Worker:
         context = multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=_serve, args=(theirs, recipe), name=f"pcces-{number}", daemon=True)
-        before = {name: os.environ.get(name) for name in ONE_THREAD}
-        os.environ.update(dict.fromkeys(ONE_THREAD, "1"))  # read by the child's BLAS when it loads
-        try:
+        with _start_conditions(needs_main=b"__main__" in recipe):
             self.process.start()
-        finally:
-            for name, value in before.items():
-                if value is None:
-                    del os.environ[name]
-                else:
-                    os.environ[name] = value
         theirs.close()
-        self.version = -1  # of the shared value it has
+        self.ready = False
+        self.version = 0  # of the shared value it has
         self.task: int | None = None
 
-    def stop(self) -> None:
+    def stop(self, patience: float = 0.5) -> None:
+        """End it: kindly, then not."""
         self.pipe.close()
-        self.process.join(0.2)
+        self.process.join(patience)
         if self.process.is_alive():
             self.process.kill()
             self.process.join()
@@ -57,7 +56,7 @@ class LocalPool:
     """
 
     def __init__(self, recipe: Recipe, workers: int | None = None):
-        self.workers = workers or len(os.sched_getaffinity(0))
+        self.workers = cores() if workers is None else workers
         if self.workers < 1:
             raise ValueError(f"workers must be at least 1, got {workers}")
         try:
@@ -67,19 +66,20 @@ class LocalPool:
                 f"what workers need cannot be sent to other processes ({error}): define functions at the top of a module"
             ) from error
         self._here = recipe  # cuts tasks up here when they prove deadly
-        self._value: bytes = pickle.dumps(None)
+        self._value = b""
         self._version = 0
         self._started = 0
+        self._stillborn = 0
         self.replaced = 0
+        self.traffic = 0
         self._crew: list[_Worker] = []
-        for _ in range(self.workers):
-            self._hire()
+        self._hire()
 
-    def _hire(self) -> _Worker:
-        worker = _Worker(self._recipe, self._started)
-        self._started += 1
-        self._crew.append(worker)
-        return worker
+    def _hire(self) -> None:
+        """As many workers as there should be."""
+        while len(self._crew) < self.workers:
+            self._crew.append(_Worker(self._recipe, self._started))
+            self._started += 1
 
     def share(self, value: Any) -> None:
         """Give all workers a value; it travels with the next task each of them gets."""
@@ -95,19 +95,21 @@ class LocalPool:
         left = len(tasks)
         try:
             while left:
-                for worker in self._crew:
-                    if worker.task is None and waiting:
+                self._hire()
+                for worker in list(self._crew):
+                    if worker.ready and worker.task is None and waiting:
                         self._send(worker, waiting.popleft(), tasks, waiting)
-                busy = {worker.pipe: worker for worker in self._crew if worker.task is not None}
-                for pipe in wait(list(busy), timeout=START_SECONDS):
+                busy = {worker.pipe: worker for worker in self._crew if worker.task is not None or not worker.ready}
+                for pipe in wait(list(busy)):
                     worker = busy[pipe]  # type: ignore[index]
                     number = worker.task
-                    assert number is not None
                     try:
-                        good, answer = worker.pipe.recv()
+                        good, answer = self._receive(worker)
                     except (EOFError, OSError):
-                        reason = self._bury(worker)
-                        deaths[number] += 1
+                        reason, hung = self._bury(worker)
+                        if number is None:
+                            continue
+                        deaths[number] += DEATHS if hung else 1
                         if deaths[number] < DEATHS:
                             waiting.appendleft(number)
                         else:
@@ -117,53 +119,70 @@ class LocalPool:
                     worker.task = None
                     if not good:
                         raise answer
-                    results[number] = answer
-                    left -= 1
+                    if number is not None:
+                        results[number] = answer
+                        left -= 1
         except BaseException:
             self._abandon()
             raise
         for number, reason in deadly:
-            results[number] = resolve(self._here(), tasks[number], self._one_by_one, reason)
+            results[number] = resolve(self._here(), tasks[number], self.map, reason)
         return results
 
-    def _one_by_one(self, parts: list[Any]) -> list[Any]:
-        return [self.map([part])[0] for part in parts]
-
     def _send(self, worker: _Worker, number: int, tasks: Sequence[Any], waiting: deque[int]) -> None:
-        value = self._value if worker.version < self._version else None
+        task = pickle.dumps(tasks[number], protocol=pickle.HIGHEST_PROTOCOL)
         try:
-            worker.pipe.send((value, tasks[number]))
-        except (BrokenPipeError, OSError):
+            if worker.version < self._version:
+                worker.pipe.send_bytes(SHARE)
+                worker.pipe.send_bytes(self._value)
+                self.traffic += len(self._value)
+            worker.pipe.send_bytes(task)
+        except OSError:
             self._bury(worker)
             waiting.appendleft(number)
             return
+        self.traffic += len(task)
         worker.version, worker.task = self._version, number
 
-    def _bury(self, worker: _Worker) -> str:
-        """A worker is gone: take another one in its place."""
+    def _receive(self, worker: _Worker) -> tuple[bool, Any]:
+        """An answer; a worker's first one says that it is ready."""
+        data = worker.pipe.recv_bytes()
+        self.traffic += len(data)
+        worker.ready, self._stillborn = True, 0
+        return pickle.loads(data)
+
+    def _bury(self, worker: _Worker) -> tuple[str, bool]:
+        """A worker is gone: of what it died, and whether that was hanging."""
         worker.process.join(1.0)
         code = worker.process.exitcode
-        worker.stop()
+        worker.stop(0.0)
         self._crew.remove(worker)
         self.replaced += 1
-        if self.replaced > 20 + 10 * self.workers and all(w.version < 0 for w in self._crew):
-            raise RuntimeError("workers die before they can do anything: look at the errors they print")
-        self._hire()
+        if not worker.ready:
+            self._stillborn += 1
+            if self._stillborn >= STILLBORN:
+                raise RuntimeError(
+                    f"workers die while they start (exit code {code}): look at the errors they print. A script whose own "
+                    "functions or classes go to workers must do its work under `if __name__ == '__main__':`"
+                )
         if code is not None and code < 0:
-            return f"worker killed by {signal.Signals(-code).name}"
-        return f"worker ended with exit code {code} (1: a step took longer than the step timeout)"
+            return f"worker killed by {signal.Signals(-code).name}", False
+        if code == 1:  # what the watchdog ends a process with
+            return "timeout: a worker hung and was ended", True
+        return f"worker ended with exit code {code}", False
 
     def _abandon(self) -> None:
-        """Stop what is running: its answers would belong to no one."""
+        """Stop what is running: its answers would belong to no one. The next map starts other workers."""
         for worker in list(self._crew):
             if worker.task is not None:
                 worker.process.kill()
                 worker.stop()
                 self._crew.remove(worker)
-                self._hire()
 
     def close(self) -> None:
         """End all workers."""
+        for worker in self._crew:
+            worker.pipe.close()
         for worker in self._crew:
             worker.stop()
         self._crew = []
@@ -175,25 +194,89 @@ class LocalPool:
         self.close()
 
 
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextlib.contextmanager
+def _start_conditions(needs_main: bool) -> Iterator[None]:
+    """What a process takes over from this one when it starts.
+
+    BLAS reads how many threads it may have when it is loaded. A Ctrl-C while the worker still imports its modules is
+    held back, so that it does not end in a page of traceback. And unless it needs something from the main script, the
+    worker does not run that script again: faster, and scripts need no `if __name__ == "__main__"`.
+    """
+    before = {name: os.environ.get(name) for name in ONE_THREAD}
+    main = sys.modules["__main__"]
+    os.environ.update(ONE_THREAD)
+    if not needs_main:
+        sys.modules["__main__"] = types.ModuleType("__main__")
+    held_back = _hold_back_interrupts()
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+        if held_back is not None:
+            signal.pthread_sigmask(signal.SIG_SETMASK, held_back)
+
+
+def _hold_back_interrupts() -> Any:
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        return None
+    return signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+
+
 def _serve(pipe: Connection, recipe: bytes) -> None:
-    """A worker's life: it ends when the driver's end of the pipe is closed, however the driver ended."""
+    """A worker's life: it ends with the driver, however that ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the driver's to handle
-    handler = pickle.loads(recipe)()
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    threading.Thread(target=_end_with_the_driver, daemon=True).start()
+    try:
+        handler = pickle.loads(recipe)()
+    except Exception as error:
+        _answer(pipe, False, error)
+        return
+    _answer(pipe, True, None)
     while True:
         try:
-            value, task = pipe.recv()
+            data = pipe.recv_bytes()
+            value = pipe.recv_bytes() if data == SHARE else None
+            task = data if value is None else pipe.recv_bytes()
         except (EOFError, OSError):
             return
         try:
             if value is not None:
                 handler.share(pickle.loads(value))
-            answer: tuple[bool, Any] = True, handler.run(task)
+            result = handler.run(pickle.loads(task))
         except Exception as error:
-            answer = False, error
-        try:
-            pipe.send(answer)
-        except (BrokenPipeError, OSError):
-            return
+            _answer(pipe, False, error)
+        else:
+            _answer(pipe, True, result)
 
 
-__all__ = ["LocalPool", "Lost"]
+def _answer(pipe: Connection, good: bool, answer: Any) -> None:
+    try:
+        data = pickle.dumps((good, answer), protocol=pickle.HIGHEST_PROTOCOL)
+        pickle.loads(data) if not good else None  # not every exception survives the journey
+    except Exception:
+        data = pickle.dumps((False, RuntimeError(f"{type(answer).__name__}: {answer}")))
+    with contextlib.suppress(OSError):
+        pipe.send_bytes(data)
+
+
+def _end_with_the_driver() -> None:
+    """Also in the middle of a long task, whose end nobody waits for."""
+    driver = multiprocessing.parent_process()
+    if driver is not None:
+        driver.join()
+        os._exit(1)
+
+
+__all__ = ["LocalPool", "Lost", "cores"]

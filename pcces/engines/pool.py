@@ -2,8 +2,8 @@
 
 A worker holds a handler, made once from a picklable recipe. `share` gives every handler the same value (the incumbent, a
 basis); `map` hands out tasks as workers become free. A task is a pure function of the shared value and itself, so a task
-whose worker died is simply run again. One that takes its worker down twice is cut into its parts, and a part that still
-does is given up as `Lost`: an evaluation that failed.
+whose worker died is simply run again. One that takes its worker down twice, or hangs, is cut into its parts, and a part
+that still does is given up as `Lost`: an evaluation that failed.
 """
 
 from __future__ import annotations
@@ -45,8 +45,12 @@ class Lost:
 class Pool(Protocol):
     """Runs tasks on workers."""
 
-    workers: int
     replaced: int  # workers that died and were replaced so far
+    traffic: int  # bytes sent and received so far
+
+    @property
+    def workers(self) -> int:
+        """How many there are."""
 
     def share(self, value: Any) -> None:
         """Give all workers, those that join later too, a value."""
@@ -67,11 +71,14 @@ class Watchdog:
 
     def beat(self) -> None:
         """A step begins, the one before is over. Cheap: the timer is set anew only now and then."""
+        if self.seconds is not None and time.monotonic() - self._armed > 0.2 * self.seconds:
+            self.allow(1.2 * self.seconds)
+
+    def allow(self, seconds: float) -> None:
+        """What begins now may take so long."""
         if self.seconds is not None:
-            now = time.monotonic()
-            if now - self._armed > 0.2 * self.seconds:
-                self._armed = now
-                faulthandler.dump_traceback_later(1.2 * self.seconds, exit=True, file=sys.__stderr__ or sys.stderr)
+            self._armed = time.monotonic()
+            faulthandler.dump_traceback_later(seconds, exit=True, file=sys.__stderr__ or sys.stderr)
 
     def rest(self) -> None:
         """Nothing is being stepped."""
@@ -84,7 +91,7 @@ Recipe = Callable[[], Handler]
 
 
 def resolve(handler: Handler, task: Any, run: Callable[[list[Any]], list[Any]], reason: str) -> Any:
-    """What becomes of a task that took its workers down: its parts one by one, or Lost if it has none."""
+    """What becomes of a task that took its workers down: its parts on their own, or Lost if it has none."""
     parts = handler.parts(task)
     if len(parts) <= 1:
         return Lost(task, reason)

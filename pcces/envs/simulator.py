@@ -5,10 +5,16 @@ A `Simulator` says what a `Task` says, but holds no dynamics: a worker calls `ma
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import difflib
+import importlib
+import json
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -25,9 +31,8 @@ ENTROPY_BOUNDS = {
     "HopperBulletEnv-v0": (0.0, 1000.0),
     "Walker2DBulletEnv-v0": (0.0, 2000.0),
 }
-PACKAGES = {
-    "BulletEnv": ("pybullet_envs_gymnasium", "bullet")
-}  # in an id: what registers it, and the extra that has it
+PACKAGES = {"BulletEnv": ("pybullet_envs_gymnasium", "bullet")}  # in an id: what registers it, and the extra for that
+PROBE_STEPS = 10  # in which an environment shows whether it has costs
 
 
 @dataclass(frozen=True)
@@ -45,10 +50,80 @@ class Simulator:
     reward_threshold: float | None = None
     cost: CostFunction | None = None
     options: dict[str, Any] = field(default_factory=dict, compare=False)
+    spec: Any = field(default=None, compare=False)  # Gymnasium's, so that workers need not know the id
 
     def make(self, **options: Any) -> Environment:
         """The environment itself."""
-        return Environment(make_gymnasium(self.name, **self.options, **options), len(self.cost_names), self.cost)
+        env = make_gymnasium(self.spec or self.name, **self.options, **options)
+        return Environment(env, len(self.cost_names), self.cost)
+
+    def known(self) -> Simulator:
+        """The same, with what a run folder does not hold: how to make it. An error where that is not known."""
+        import gymnasium
+
+        if self.cost is forgotten:
+            raise ValueError(
+                f"the costs of this run came from a function, which a run folder does not hold: give it again, as in "
+                f"pcces.load(path, cost=...) ({self.name})"
+            )
+        if self.spec is not None:
+            return self
+        make_gymnasium(self.name, **self.options).close()
+        return replace(self, spec=gymnasium.spec(self.name.rpartition(":")[2]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for a run folder, from which `from_dict` makes it again without a look at the environment."""
+        if isinstance(self.actions, Discrete):
+            actions: dict[str, Any] = {"n": self.actions.n}
+        else:
+            actions = {"low": list(map(_or_none, self.actions.low)), "high": list(map(_or_none, self.actions.high))}
+        try:
+            options = json.loads(json.dumps(self.options))
+        except TypeError as error:
+            raise TypeError(
+                f"a run folder holds plain data only, but the options of {self.name} do not ({error})"
+            ) from None
+        return {
+            "observation_size": self.observation_size,
+            "actions": actions,
+            "max_steps": self.max_steps,
+            "cost_names": list(self.cost_names),
+            "cost_bounds": None if self.cost_bounds is None else list(self.cost_bounds),
+            "cost_function": self.cost is not None,
+            "reward_threshold": self.reward_threshold,
+            "options": options,
+        }
+
+    @classmethod
+    def from_dict(cls, name: str, data: dict[str, Any], cost: CostFunction | None = None) -> Simulator:
+        """What `to_dict` gave. Nothing is imported or run for it, so that a stranger's run is safe to open.
+
+        >>> s = simulator("Pendulum-v1")
+        >>> Simulator.from_dict("Pendulum-v1", s.to_dict()) == s
+        True
+        """
+        given = data["actions"]
+        if "n" in given:
+            actions: Discrete | Continuous = Discrete(given["n"])
+        else:
+            low = tuple(-math.inf if v is None else v for v in given["low"])
+            actions = Continuous(low, tuple(math.inf if v is None else v for v in given["high"]))
+        if data["cost_function"] and cost is None:
+            cost = forgotten
+        bounds = None if data["cost_bounds"] is None else tuple(data["cost_bounds"])
+        return cls(
+            name, data["observation_size"], actions, data["max_steps"], tuple(data["cost_names"]), (), bounds,
+            reward_threshold=data["reward_threshold"], cost=cost, options=data["options"],
+        )  # fmt: skip
+
+
+def forgotten(observation: np.ndarray, action: Any, info: dict[str, Any]) -> Any:
+    """Stands for a cost function that a run folder does not hold."""
+    raise RuntimeError("this cost function was not kept")
+
+
+def _or_none(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 class Environment:
@@ -57,12 +132,12 @@ class Environment:
     def __init__(self, env: Any, costs: int, cost: CostFunction | None):
         self.env, self.costs, self.cost = env, costs, cost
         self._first = True
-        self._discrete_start = int(getattr(env.action_space, "start", 0))
+        self._start = int(getattr(env.action_space, "start", 0))
         self.discrete = hasattr(env.action_space, "n")
         if not self.discrete:
             self._low, self._high = env.action_space.low, env.action_space.high
 
-    def reset(self, seed: int) -> np.ndarray:
+    def reset(self, seed: int) -> Any:
         """Start an episode that depends on the seed alone.
 
         Some simulators (PyBullet's walkers) start their very first episode differently: it is thrown away.
@@ -70,30 +145,44 @@ class Environment:
         if self._first:
             self.env.reset(seed=0)
             self._first = False
-        observation, _ = self.env.reset(seed=seed)
-        return np.asarray(observation, dtype=np.float32).reshape(-1)
+        return self.env.reset(seed=seed)[0]
 
-    def step(self, action: Any) -> tuple[np.ndarray, float, Any, bool, bool]:
-        """Observation, reward, costs, terminated, truncated."""
+    def step(self, action: Any) -> tuple[Any, float, Any, bool]:
+        """Observation, reward, costs (a number or an array), whether the episode is over. Actions may overshoot."""
         if self.discrete:
-            action = int(action) + self._discrete_start
+            action += self._start
         else:
-            action = np.clip(action, self._low, self._high).astype(np.float32, copy=False)
+            action = np.minimum(np.maximum(action, self._low), self._high)
         result = self.env.step(action)
-        if len(result) == 6:  # Safety-Gymnasium: the cost is the third value
-            observation, reward, cost, terminated, truncated, info = result
-        else:
+        if len(result) == 5:
             observation, reward, terminated, truncated, info = result
-            cost = None
-        observation = np.asarray(observation, dtype=np.float32).reshape(-1)
+            third = None
+        else:  # Safety-Gymnasium: the cost is the third value
+            observation, reward, third, terminated, truncated, info = result
         costs: Any = 0.0
         if self.costs:
-            costs = self.cost(observation, action, info) if self.cost is not None else find_cost(cost, info)
-        return observation, float(reward), costs, bool(terminated), bool(truncated)
+            if self.cost is not None:
+                costs = self.cost(flat(observation), action, info)
+            else:
+                costs = find_cost(third, info)
+                costs = 0.0 if costs is None else costs  # some report only what is not zero
+        return observation, reward, costs, terminated or truncated
+
+    def picture(self) -> np.ndarray:
+        """What it looks like now, if it was made with render_mode="rgb_array"."""
+        drawn = self.env.render()
+        if drawn is None:
+            raise ValueError(f"{self.env.spec.id if self.env.spec else self.env} cannot be drawn: it renders nothing")
+        return np.asarray(drawn, dtype=np.uint8)[..., :3]
 
     def close(self) -> None:
         """Let the simulator go."""
         self.env.close()
+
+
+def flat(observation: Any) -> np.ndarray:
+    """An observation as policies see it."""
+    return np.asarray(observation, dtype=np.float32).reshape(-1)
 
 
 def find_cost(third: Any, info: dict[str, Any]) -> Any:
@@ -107,29 +196,71 @@ def find_cost(third: Any, info: dict[str, Any]) -> Any:
     return info.get("constraint_costs", info.get("cost"))
 
 
-def make_gymnasium(name: str, **options: Any) -> Any:
-    """`gymnasium.make`, with errors that say what to do. A six-tuple step is left to its environment."""
+def make_gymnasium(name: Any, **options: Any) -> Any:
+    """`gymnasium.make`, with errors that say what to do, and without the wrappers that only count and check.
+
+    Episodes are cut by whoever plays them; Gymnasium's checks cost more than a step of a small environment, and would
+    not let a six-tuple through.
+    """
     import gymnasium
 
     import pcces.envs  # registers pcces/...
 
+    chatters = _import_package(getattr(name, "id", name))
+    with quiet() if chatters else contextlib.nullcontext():
+        try:
+            env = gymnasium.make(name, disable_env_checker=True, **options)
+            if chatters:
+                env.reset(seed=0)
+        except gymnasium.error.UnregisteredEnv as error:
+            known = list(dict.fromkeys([*pcces.envs.tasks(), *gymnasium.registry]))
+            near = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
+            hint = (
+                f"did you mean {', '.join(near)}?" if near else "`pcces envs` lists ours, gymnasium.registry all others"
+            )
+            raise ValueError(f"unknown task {name!r}; {hint}") from error
+    counters = (gymnasium.wrappers.TimeLimit, gymnasium.wrappers.OrderEnforcing)
+    while isinstance(env, counters):
+        env = env.env
+    return env
+
+
+def _import_package(name: str) -> bool:
+    """Import what registers the id, if we know it; whether that is a package that chatters."""
+    import gymnasium
+
     for part, (package, extra) in PACKAGES.items():
-        if part in name and name not in gymnasium.registry:
-            try:
-                __import__(package)
-            except ImportError as error:
-                raise ImportError(
-                    f"{name} needs the extra '{extra}': pip install 'pcces[{extra}]' ({error})"
-                ) from error
+        if part in name:
+            if name not in gymnasium.registry:
+                try:
+                    with quiet():
+                        importlib.import_module(package)
+                except ImportError as error:
+                    raise ImportError(
+                        f"{name} needs the extra '{extra}': pip install 'pcces[{extra}]' ({error})"
+                    ) from error
+            return True
+    return False
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Keep what C code prints (PyBullet does, into standard output) from the user's eyes."""
+    sys.stdout.flush()
+    flush = ctypes.CDLL(None).fflush  # C has buffers of its own
+    flush(None)
+    saved = [os.dup(1), os.dup(2)]
+    nowhere = os.open(os.devnull, os.O_WRONLY)
     try:
-        return gymnasium.make(name, **options)
-    except gymnasium.error.NameNotFound as error:
-        known = [*pcces.envs.tasks(), *gymnasium.registry]
-        near = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
-        hint = (
-            f"; did you mean {', '.join(near)}?" if near else "; `pcces envs` lists ours, gymnasium.registry all others"
-        )
-        raise ValueError(f"unknown task {name!r}{hint}") from error
+        os.dup2(nowhere, 1)
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        flush(None)
+        for descriptor, copy in enumerate(saved, 1):
+            os.dup2(copy, descriptor)
+            os.close(copy)
+        os.close(nowhere)
 
 
 def simulator(
@@ -145,7 +276,7 @@ def simulator(
 
     Costs come from `cost(observation, action, info)`, or are found by stepping the environment a little: a six-tuple's
     third value, `info["constraint_costs"]` or `info["cost"]`. `max_steps` is needed only where the environment has no
-    time limit of its own.
+    time limit of its own; it can make a limit shorter, not longer.
 
     >>> s = simulator("CartPole-v1")
     >>> s.observation_size, s.actions, s.max_steps
@@ -154,50 +285,61 @@ def simulator(
     import gymnasium
 
     env = make_gymnasium(name, **options)
-    spaces = gymnasium.spaces
-    observations, actions = env.observation_space, env.action_space
-    if not isinstance(observations, spaces.Box) or len(observations.shape) != 1:
-        wrapper = "FlattenObservation" if spaces.utils.is_space_dtype_shape_equiv is not None else ""
-        raise ValueError(
-            f"{name} has observations {observations}, but policies need a flat Box: wrap the environment in "
-            f"gymnasium.wrappers.{wrapper or 'FlattenObservation'} and register that"
-        )
-    if isinstance(actions, spaces.Discrete):
-        head: Discrete | Continuous = Discrete(int(actions.n))
-    elif isinstance(actions, spaces.Box) and len(actions.shape) == 1:
-        head = Continuous(tuple(map(float, actions.low)), tuple(map(float, actions.high)))
-    else:
-        raise ValueError(
-            f"{name} has actions {actions}, but policies give a Discrete or a flat Box: wrap the environment in "
-            "gymnasium.wrappers.TransformAction (or FlattenObservation's counterpart of your own) and register that"
-        )
-    limit = max_steps or (env.spec.max_episode_steps if env.spec is not None else None)
-    if limit is None:
-        raise ValueError(f"{name} has no time limit: give max_steps=..., the longest an episode may take")
-    found = _probe(env, cost)
-    env.close()
-    count = 0 if found is None else len(np.atleast_1d(np.asarray(found, dtype=float)))
+    spec = gymnasium.spec(name.rpartition(":")[2])  # after a module: that Gymnasium has imported
+    try:
+        observations, actions = env.observation_space, env.action_space
+        head = _head(name, observations, actions)
+        own = spec.max_episode_steps
+        limit = min(filter(None, (max_steps, own)), default=None)
+        if limit is None:
+            raise ValueError(f"{name} has no time limit: give max_steps=..., the longest an episode may take")
+        found = _probe(env, cost)
+    finally:
+        env.close()
+    count = 0 if found is None else np.size(np.asarray(found, dtype=float))
     names = cost_names or (("cost",) if count == 1 else tuple(f"cost{i}" for i in range(count)))
     if len(names) != count:
-        raise ValueError(f"{name} has {count} costs, but {len(names)} cost_names were given")
+        raise ValueError(f"{name} has {count} costs, but {len(names)} cost_names were given: {', '.join(names)}")
     if thresholds is None:
         limits: tuple[float, ...] = ()
     else:
         limits = tuple(map(float, thresholds)) if isinstance(thresholds, tuple | list) else (float(thresholds),)
     return Simulator(
         name, int(observations.shape[0]), head, int(limit), names, limits, cost_bounds,
-        ENTROPY_BOUNDS.get(name, (-math.inf, math.inf)),
-        None if env.spec is None else env.spec.reward_threshold, cost, options,
+        ENTROPY_BOUNDS.get(name, (-math.inf, math.inf)), spec.reward_threshold, cost, options, spec,
     )  # fmt: skip
 
 
+def _head(name: str, observations: Any, actions: Any) -> Discrete | Continuous:
+    """What policies must give, if the spaces are ones they can deal with."""
+    from gymnasium.spaces import Box
+    from gymnasium.spaces import Discrete as DiscreteSpace
+
+    if not isinstance(observations, Box) or len(observations.shape) != 1:
+        raise ValueError(
+            f"{name} has the observations {observations}, but policies need a flat Box: register an environment that wraps "
+            "it in gymnasium.wrappers.FlattenObservation"
+        )
+    if isinstance(actions, DiscreteSpace):
+        return Discrete(int(actions.n))
+    if isinstance(actions, Box) and len(actions.shape) == 1:
+        return Continuous(tuple(map(float, actions.low)), tuple(map(float, actions.high)))
+    raise ValueError(
+        f"{name} has the actions {actions}, but policies give a Discrete or a flat Box: register an environment that wraps "
+        "it in gymnasium.wrappers.TransformAction, with such a space"
+    )
+
+
 def _probe(env: Any, cost: CostFunction | None) -> Any:
-    """The cost of a step, or None where there is no such thing."""
+    """The cost of a step, or None where there seems to be no such thing."""
     env.reset(seed=0)
     env.action_space.seed(0)
-    action = env.action_space.sample()
-    result = env.step(action)
-    observation, info = result[0], result[-1]
-    if cost is not None:
-        return cost(np.asarray(observation, dtype=np.float32).reshape(-1), action, info)
-    return find_cost(result[2] if len(result) == 6 else None, info)
+    for _ in range(PROBE_STEPS):
+        action = env.action_space.sample()
+        result = env.step(action)
+        if cost is not None:
+            return cost(flat(result[0]), action, result[-1])
+        found = find_cost(result[2] if len(result) == 6 else None, result[-1])
+        if found is not None or any(result[-3:-1]):
+            return found
+    return None

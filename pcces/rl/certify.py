@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pcces.certificate import Certificate, expected_width, spend, upper_bounds
+from pcces.envs.simulator import Simulator
 from pcces.envs.task import Task
 from pcces.rl.candidates import Candidates
 from pcces.rl.normalizer import Normalizer
@@ -27,7 +28,7 @@ def normalizer_of(mean: np.ndarray, std: np.ndarray) -> Normalizer:
     return Normalizer(np.float32(0), zero, zero, mean, std)
 
 
-def ranges(task: Task, policy: Policy, problem: Problem, x: np.ndarray) -> list[tuple[float, float]] | None:
+def ranges(task: Task | Simulator, policy: Policy, problem: Problem, x: np.ndarray) -> list[tuple[float, float]] | None:
     """The least and most each constraint can be in one episode, or None where the task does not say what a step costs."""
     if problem.cost_names and task.cost_bounds is None:
         return None
@@ -50,7 +51,7 @@ def ranges(task: Task, policy: Policy, problem: Problem, x: np.ndarray) -> list[
 
 
 def certify(
-    task: Task,
+    task: Task | Simulator,
     policy: Policy,
     problem: Problem,
     play: Play,
@@ -63,19 +64,20 @@ def certify(
 ) -> tuple[Certificate, Any]:
     """Put one policy to the test on fresh episodes; `look` counts the tests of one run, which share the confidence."""
     outcome = play(x, normalizer, episodes, seed)
-    samples = np.asarray(problem.outputs(outcome)[:, 1:], dtype=float)
+    y = np.asarray(problem.outputs(outcome), dtype=float)
+    samples = y[:, 1:]
     error = 1 - confidence if look is None else spend(confidence, look)
+    if not np.all(np.isfinite(y)):  # an episode failed
+        return Certificate(False, confidence, (math.inf,) * samples.shape[1], episodes, "t", look or 1), outcome
     if samples.shape[1] == 0:
         return Certificate(True, confidence, (), episodes, "exact", look or 1), outcome
-    if not np.all(np.isfinite(samples)):
-        return Certificate(False, confidence, (math.inf,) * samples.shape[1], episodes, "t", look or 1), outcome
     bounds, method = upper_bounds(samples, error, ranges(task, policy, problem, x))
     holds = bool(np.all(bounds <= 0))
     return Certificate(holds, confidence, tuple(map(float, bounds)), episodes, method, look or 1), outcome
 
 
 def choose(
-    task: Task,
+    task: Task | Simulator,
     policy: Policy,
     problem: Problem,
     play: Play,
@@ -96,6 +98,7 @@ def choose(
     for number, i in enumerate(order):
         x, normalizer = candidates.x[i], normalizer_of(candidates.mean[i], candidates.std[i])
         y = np.asarray(problem.outputs(play(x, normalizer, episodes // 2, seed + number)), dtype=float)
+        y = np.where(np.isfinite(y), y, math.inf)  # where an episode failed
         needed, over = _plan(y[:, 1:], episodes, confidence, ranges(task, policy, problem, x))
         screened.append((over, float(y[:, 0].mean()), needed, i))
     best = None

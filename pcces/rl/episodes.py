@@ -6,6 +6,7 @@ episode and one gradient a chunk.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -13,12 +14,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pcces.engines.pool import Lost, Watchdog
-from pcces.envs.simulator import Simulator
+from pcces.envs.simulator import Environment, Simulator
 from pcces.rl import iteration, surrogate
 from pcces.rl.normalizer import CLIP, Normalizer, normalise
 from pcces.rl.outcome import Outcome
 from pcces.rl.policy import Policy
 from pcces.rl.settings import Settings
+
+MAKE_SECONDS = 60.0  # what making an environment may take, however short the step timeout is
+BLOCK = 1000  # steps whose noise is drawn at once
 
 
 class Episode(NamedTuple):
@@ -38,15 +42,15 @@ class Chunk(NamedTuple):
 
 
 class Shared(NamedTuple):
-    """What every episode of an iteration depends on."""
+    """What every episode of an iteration depends on; where only x itself is played, the first two fields are enough."""
 
-    seed: int
-    k: int
     x: np.ndarray  # the incumbent, or whichever point is to be played
-    sigma_es: np.ndarray
-    strategy: Any
     normalizer: Normalizer
     critic: np.ndarray  # its weights
+    seed: int = 0
+    k: int = 0
+    sigma_es: np.ndarray | None = None
+    strategy: Any = None  # what directions are made from: U_k, not the surrogates it comes from
 
 
 class Lesson(NamedTuple):
@@ -87,13 +91,16 @@ class EpisodeWorker:
     step_timeout: float | None = None
 
     def __post_init__(self) -> None:
-        self._env: Any = None
+        self._env: Environment | None = None
+        self._player: Player | None = None
         self._shared: Shared | None = None
+        self._row, self._direction = -1, np.zeros(0, np.float32)
         self._watchdog = Watchdog(self.step_timeout)
 
     def share(self, value: Shared) -> None:
         """An iteration begins, or another point is to be played."""
         self._shared = value
+        self._row = -1
 
     def parts(self, task: Chunk) -> list[Chunk]:
         """Single episodes."""
@@ -109,104 +116,156 @@ class EpisodeWorker:
 
     def _failed(self, chunk: Chunk, reason: str) -> Played:
         nan = np.full(1, np.nan, np.float32)
-        outcome = Outcome(nan, nan, np.full((len(self.simulator.cost_names), 1), np.nan, np.float32), nan, nan * 0 + 0)
-        return Played(outcome, None, ((chunk.episodes[0].seed, reason),))
+        costs = np.full((len(self.simulator.cost_names), 1), np.nan, np.float32)
+        return Played(Outcome(nan, nan, costs, nan, np.zeros(1, np.float32)), None, ((chunk.episodes[0].seed, reason),))
 
     def run(self, task: Chunk) -> Played:
         """Play a chunk."""
-        assert self._shared is not None
-        if self._env is None:
-            self._env = self.simulator.make()
-        outcomes, errors, lesson = [], [], None
-        for episode in task.episodes:
-            x = self._point(episode)
-            try:
-                outcome, told = self._play(x, episode.seed, task.learn, task.greedy)
-            except Exception as error:  # a crashing simulator is data: a failed evaluation, to be replayed by its seed
-                outcome = self._failed(Chunk((episode,), False), "").outcome
-                told = None
-                errors.append((episode.seed, f"{type(error).__name__}: {error}"))
-                self._env.close()
-                self._env = self.simulator.make()
-            outcomes.append(outcome)
-            if told is not None:
-                lesson = told if lesson is None else added(lesson, told)
-        self._watchdog.rest()
-        joined = Outcome(*(np.concatenate(parts, axis=-1) for parts in zip(*outcomes)))
-        return Played(joined, lesson, tuple(errors))
+        try:
+            return self.join([self._one(part) for part in self.parts(task)])
+        finally:
+            self._watchdog.rest()
 
-    def _point(self, episode: Episode) -> np.ndarray:
-        shared = self._shared
+    def _one(self, chunk: Chunk) -> Played:
+        """A single episode; a crashing simulator is data: a failed evaluation, to be replayed by its seed."""
+        shared, (episode,) = self._shared, chunk.episodes
         assert shared is not None
+        if self._env is None:
+            self._watchdog.allow(max(MAKE_SECONDS, self.step_timeout or 0.0))
+            self._env = self.simulator.make()
+        if self._player is None:
+            self._player = Player(self.policy, self.simulator, self.settings.discount, self._watchdog)
+        x = self._point(shared, episode)
+        try:
+            outcome, steps = self._player.play(self._env, x, shared.normalizer, episode.seed, chunk.greedy)
+        except Exception as error:
+            with contextlib.suppress(Exception):
+                self._env.close()
+            self._env = None
+            return self._failed(chunk, f"{type(error).__name__}: {error}")
+        return Played(outcome, self._lesson(shared, x, steps) if chunk.learn else None, ())
+
+    def _point(self, shared: Shared, episode: Episode) -> np.ndarray:
         if episode.row < 0:
             return shared.x
-        strategy = iteration.make_strategy(self.settings)
-        z = member_normals(shared.seed, shared.k, episode.row, strategy.normals(self.policy.size))
-        direction = strategy.directions(shared.strategy, z[None])[0]
-        return shared.x + shared.sigma_es * np.float32(episode.sign) * direction
+        if episode.row != self._row:
+            strategy = iteration.make_strategy(self.settings)
+            z = member_normals(shared.seed, shared.k, episode.row, strategy.normals(self.policy.size))
+            self._row, self._direction = episode.row, strategy.directions(shared.strategy, z[None])[0]
+        assert shared.sigma_es is not None
+        return shared.x + shared.sigma_es * np.float32(episode.sign) * self._direction
 
-    def _play(self, x: np.ndarray, seed: int, learn: bool, greedy: bool) -> tuple[Outcome, Lesson | None]:
-        shared, policy, env = self._shared, self.policy, self._env
-        assert shared is not None
-        layers, log_std = policy.unpack(x.astype(np.float32, copy=False))
-        matrices = [(layer.weights, layer.bias) for layer in layers]
-        mean, std = shared.normalizer.mean, shared.normalizer.std
-        steps, discrete = self.simulator.max_steps, policy.discrete
-        noise = np.random.Generator(np.random.Philox(key=[seed, 7]))
-        deviation = np.exp(log_std)
-        middle, half = (None, None) if discrete else (np.array(v, np.float32) for v in policy.scale())
-        seen, heads, actions, rewards = [], [], [], []
-        costs = np.zeros(len(self.simulator.cost_names))
-        observation = env.reset(seed)
-        for _ in range(steps):
-            self._watchdog.beat()
-            seen.append(observation)
-            h = np.clip((observation - mean) / std, -CLIP, CLIP)
-            for weights, bias in matrices[:-1]:
-                h = np.tanh(h @ weights + bias)
-            head = h @ matrices[-1][0] + matrices[-1][1]
-            if discrete:
-                if greedy:
-                    action: Any = int(np.argmax(head))
-                else:
-                    p = np.exp(head - head.max())
-                    below = np.cumsum(p)
-                    action = int(np.searchsorted(below[:-1], noise.random(dtype=np.float32) * below[-1]))
-            else:
-                z = 0.0 if greedy else deviation * noise.standard_normal(policy.outputs, dtype=np.float32)
-                action = middle + half * (head + z)
-            heads.append(head)
-            actions.append(action)
-            observation, reward, cost, terminated, truncated = env.step(action)
-            rewards.append(reward)
-            if costs.size:
-                costs += cost
-            if terminated or truncated:
-                break
-        r = np.array(rewards, np.float32)
-        head_columns = np.array(heads, np.float32).T
-        discounted = float(r @ self.settings.discount ** np.arange(len(r)))
-        entropy = float(np.sum(policy.entropy(head_columns, log_std)))
-        numbers = np.array([r.sum(), discounted, entropy, len(r), *costs], np.float32)
-        if not np.all(np.isfinite(numbers)):
-            raise FloatingPointError("the environment returned nan or inf")
-        outcome = Outcome(numbers[:1], numbers[1:2], numbers[4:, None], numbers[2:3], numbers[3:4])
-        if not learn:
-            return outcome, None
-        return outcome, self._lesson(x, np.array(seen, np.float32).T, np.array(actions), r)
-
-    def _lesson(self, x: np.ndarray, raw: np.ndarray, actions: np.ndarray, rewards: np.ndarray) -> Lesson:
-        """What one trajectory teaches: raw observations (size, T)."""
-        shared = self._shared
-        assert shared is not None
-        f = shared.critic.shape[0]
-        seen = np.concatenate([[np.float32(raw.shape[1])], raw.sum(1), (raw**2).sum(1)])
+    def _lesson(self, shared: Shared, x: np.ndarray, steps: Steps) -> Lesson:
+        """What one trajectory teaches."""
+        f, raw = shared.critic.shape[0], steps.observations
+        seen = np.concatenate([np.array([raw.shape[1]], np.float32), raw.sum(1), (raw**2).sum(1)])
         if self.settings.surrogate != "policy-gradient":
             zero = np.zeros(f, np.float32)
             return Lesson(np.zeros_like(x), np.zeros((f, f), np.float32), zero, seen)
         observations = normalise(shared.normalizer, raw)
         phi = surrogate.features(observations, self.simulator.max_steps)
-        to_go = surrogate.returns_to_go(rewards, self.settings.discount)
+        to_go = surrogate.returns_to_go(steps.rewards, self.settings.discount)
         advantages = to_go - shared.critic @ phi
-        gradient = surrogate.policy_gradient(self.policy, x, observations, actions.T, advantages)
-        return Lesson(gradient.astype(np.float32), phi @ phi.T, phi @ to_go, seen)
+        gradient = surrogate.policy_gradient(self.policy, x, observations, steps.actions, advantages)
+        return Lesson(gradient.astype(np.float32, copy=False), phi @ phi.T, phi @ to_go, seen)
+
+
+class Steps(NamedTuple):
+    """An episode step by step; time is the last axis."""
+
+    observations: np.ndarray  # (size, T), raw
+    actions: np.ndarray  # (T,) integers, or (dims, T)
+    rewards: np.ndarray  # (T,)
+
+
+class Player:
+    """Plays single episodes as fast as NumPy can: a step costs a few microseconds besides the simulator's own.
+
+    Layers carry their bias as a last row, and their inputs a last 1; the first layer is divided by the observations'
+    standard deviation. All of an episode's noise is drawn ahead, and nothing is allocated in the loop.
+    """
+
+    def __init__(self, policy: Policy, simulator: Simulator, discount: float, watchdog: Watchdog):
+        self.policy, self.max_steps, self.watchdog = policy, simulator.max_steps, watchdog
+        self.costs, self.discount = len(simulator.cost_names), discount
+        self._inputs = [np.ones(a + 1, np.float32) for a, _ in policy.shapes]
+        self._scratch = np.zeros(policy.outputs, np.float32)
+        widths = (policy.observation_size, policy.outputs, policy.outputs)
+        self._buffers = [np.zeros((0, width), np.float32) for width in widths]  # observations, heads, actions
+        self._powers: np.ndarray = np.ones(0)
+
+    def _room(self, steps: int) -> list[np.ndarray]:
+        """The buffers, with space for so many steps."""
+        have = len(self._powers)
+        if steps > have:
+            more = min(self.max_steps, max(steps, 2 * have)) - have
+            self._buffers = [np.concatenate([b, np.zeros((more, b.shape[1]), b.dtype)]) for b in self._buffers]
+            self._powers = self.discount ** np.arange(have + more)
+        return self._buffers
+
+    def play(
+        self, env: Environment, x: np.ndarray, normalizer: Normalizer, seed: int, greedy: bool
+    ) -> tuple[Outcome, Steps]:
+        """One episode of the policy x, all of whose randomness comes from the seed."""
+        policy, watchdog = self.policy, self.watchdog
+        layers, log_std = policy.unpack(x)
+        noise = np.random.Generator(np.random.Philox(key=[seed, 7]))
+        deviation = np.float32(0) if greedy else np.exp(log_std)
+        mean, high = normalizer.mean, CLIP * normalizer.std
+        low = -high
+        matrices = [np.concatenate([layer.weights, layer.bias[None]]) for layer in layers]
+        matrices[0][:-1] /= normalizer.std[:, None]
+        first = self._inputs[0][:-1]
+        hidden = [(h.dot, w, after[:-1]) for h, w, after in zip(self._inputs, matrices, self._inputs[1:])]
+        to_head, last, scratch = self._inputs[-1].dot, matrices[-1], self._scratch
+        subtract, maximum, minimum, tanh, add, multiply = (
+            np.subtract, np.maximum, np.minimum, np.tanh, np.add, np.multiply
+        )  # fmt: skip
+        discrete = policy.discrete
+        if not discrete:
+            middle, half = (np.array(part, np.float32) for part in policy.scale())
+        choices: list[int] = []
+        rewards: list[float] = []
+        costs = np.zeros(self.costs)
+        watchdog.beat()
+        observation = env.reset(seed)
+        t, over = 0, False
+        while not over and t < self.max_steps:
+            end = min(t + BLOCK, self.max_steps)
+            seen, heads, acts = self._room(end)
+            if discrete:  # the largest of logits plus Gumbel noise is a draw from the categorical distribution
+                if not greedy:
+                    acts[t:end] = -np.log(noise.standard_exponential((end - t, policy.outputs), dtype=np.float32))
+            else:
+                z = noise.standard_normal((end - t, policy.outputs), dtype=np.float32)
+                acts[t:end] = middle + half * (deviation * z)
+            while t < end and not over:
+                watchdog.beat()
+                row, head = seen[t], heads[t]
+                row[:] = observation
+                subtract(row, mean, first)
+                maximum(first, low, out=first)
+                minimum(first, high, out=first)
+                for dot, weights, after in hidden:
+                    dot(weights, after)
+                    tanh(after, after)
+                to_head(last, head)
+                action: Any
+                if discrete:
+                    action = int((head if greedy else add(head, acts[t], scratch)).argmax())
+                    choices.append(action)
+                else:
+                    action = acts[t]
+                    add(action, multiply(head, half, scratch), action)
+                observation, reward, cost, over = env.step(action)
+                rewards.append(reward)
+                if self.costs:
+                    costs += cost
+                t += 1
+        r = np.array(rewards, np.float32)
+        entropy = float(np.sum(policy.entropy(heads[:t].T, log_std)))
+        numbers = np.array([r.sum(), float(r @ self._powers[:t]), entropy, t, *costs], np.float32)
+        if not (np.isfinite(numbers).all() and np.isfinite(seen[:t]).all()):
+            raise FloatingPointError("the environment returned nan or inf")
+        outcome = Outcome(numbers[:1], numbers[1:2], numbers[4:, None], numbers[2:3], numbers[3:4])
+        return outcome, Steps(seen[:t].T, np.array(choices) if discrete else acts[:t].T, r)

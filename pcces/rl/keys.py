@@ -37,22 +37,31 @@ def _count(shape: tuple[int, ...]) -> Array:
     return jax.lax.iota(np.uint32, int(np.prod(shape))).reshape(shape)
 
 
+def bits(a: Array, b: Array, count: Array) -> tuple[Array, Array]:
+    """Random words number `count` of the key (a, b)."""
+    return pcg3d(a, b, count)[:2]
+
+
+# The constants keep the streams of split and fold_in apart from those of the bits.
+def folded(a: Array, b: Array, data: Array) -> tuple[Array, Array]:
+    """The key that comes of folding a number into the key (a, b)."""
+    return pcg3d(a ^ np.uint32(0x85EBCA6B), b, data)[:2]
+
+
 def _bits(key: Array, width: int, shape: tuple[int, ...]) -> Array:
-    first, second, _ = pcg3d(key[0], key[1], _count(shape))
+    first, second = bits(key[0], key[1], _count(shape))
     if width == 64:
         return (first.astype(jnp.uint64) << np.uint64(32)) | second.astype(jnp.uint64)
     return first if width == 32 else first.astype({8: jnp.uint8, 16: jnp.uint16}[width])
 
 
-# The constants keep the streams of split and fold_in apart from those of the bits.
 def _split(key: Array, shape: tuple[int, ...]) -> Array:
     first, second, _ = pcg3d(key[0], key[1] ^ np.uint32(0x9E3779B9), _count(shape))
     return jnp.stack([first, second], axis=-1)
 
 
 def _fold_in(key: Array, data: Array) -> Array:
-    first, second, _ = pcg3d(key[0] ^ np.uint32(0x85EBCA6B), key[1], data)
-    return jnp.stack([first, second])
+    return jnp.stack(folded(key[0], key[1], data))
 
 
 _PCG3D = define_prng_impl(
@@ -67,3 +76,8 @@ def key(seed: int | Array) -> Array:
     True
     """
     return jax.random.key(jnp.asarray(seed, dtype=jnp.uint32), impl=_PCG3D)
+
+
+def ours(keys: Array) -> bool:
+    """Whether keys are of this kind."""
+    return jax.random.key_impl(keys) == jax.random.key_impl(key(0))

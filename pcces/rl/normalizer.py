@@ -9,6 +9,7 @@ from pcces.rl.policy import Policy
 
 Array = Any
 CLIP = 10.0
+CONSTANT = 1e-3  # what varies by less is left in its own units: noise must not be blown up into a signal
 
 
 class Normalizer(NamedTuple):
@@ -53,7 +54,8 @@ def update(normalizer: Normalizer, count: Array, total: Array, squares: Array, f
     count, total, squares = normalizer.count + count, normalizer.total + total, normalizer.squares + squares
     mean = total / xp.clip(count, 1.0, None)
     variance = squares / xp.clip(count, 1.0, None) - mean**2
-    std = xp.sqrt(xp.clip(variance, 1e-8, None))
+    varies = variance > CONSTANT**2
+    std = xp.where(varies, xp.sqrt(xp.where(varies, variance, xp.ones_like(variance))), xp.ones_like(variance))
     still = frozen | (count < 1)
     return Normalizer(
         count,

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from pcces.engines.device import Program, gathered, my_share, summed
+from pcces.engines.device import Program, compiled, gathered, my_share, summed
 from pcces.envs.task import Task
 from pcces.estimation import estimate
 from pcces.rl import iteration, surrogate
@@ -32,43 +32,43 @@ def program(task: Task, policy: Policy, problem: Problem, settings: Settings) ->
         partial(first, task, policy, problem, settings),
         partial(step, task, policy, problem, settings),
         math.gcd(members, n, settings.episodes),
+        partial(blank, task, policy, problem, settings),
     )
 
 
+def blank(task: Task, policy: Policy, problem: Problem, settings: Settings, key: Array) -> Learner:
+    """A learner of the right structure that has seen nothing."""
+    x0, normalizer = jnp.zeros(policy.size), identity(jnp.zeros(policy.observation_size))
+    return iteration.start(x0, normalizer, len(problem.names), settings)
+
+
+@compiled(0, 1, 2, 3)
 def first(task: Task, policy: Policy, problem: Problem, settings: Settings, key: Array) -> Learner:
     """x_0, the best of some random policies, and the normalisation their episodes give."""
-    points, look_key, play_key, normalizer = _draw(policy, settings, key)
-    look = partial(_look, task, policy, problem, settings, points)
-    if settings.normalise:  # first what there is to see, then how the policies do once they see it well
-        _, normalizer = look(normalizer, look_key)
-    if settings.initial_tries > 1:
-        points, _ = look(normalizer, play_key)
-    return _start(points[0], normalizer, len(problem.names), settings)
-
-
-_start = jax.jit(iteration.start, static_argnums=(2, 3))
-
-
-@partial(jax.jit, static_argnums=(0, 1))
-def _draw(policy: Policy, settings: Settings, key: Array) -> tuple[Array, Array, Array, Normalizer]:
     draw_key, look_key, play_key = jax.random.split(key, 3)
     z = jax.random.normal(draw_key, (settings.initial_tries, policy.size))
     points = jax.vmap(lambda row: policy.init(row, settings.log_std, settings.last_layer))(z)
-    return points, look_key, play_key, identity(jnp.zeros(policy.observation_size))
-
-
-@partial(jax.jit, static_argnums=(0, 1, 2, 3))
-def _look(
-    task: Task, policy: Policy, problem: Problem, settings: Settings, points: Array, normalizer: Normalizer, key: Array
-) -> tuple[Array, Normalizer]:
-    """Play a few common episodes with every policy: the policies with the best first, and the normalisation after it."""
-    tries = points.shape[0]
-    keys = jnp.tile(jax.random.split(key, INITIAL_EPISODES), tries)
     columns = jnp.repeat(points, INITIAL_EPISODES, axis=0).T
-    outcome, trajectory = rollout(task, policy, columns, normalizer, keys, settings.discount, record=True)
-    y = problem.outputs(outcome).reshape(tries, INITIAL_EPISODES, -1).mean(1)
-    best = jnp.argmin(y[:, 0] + settings.rho * jnp.clip(y[:, 1:], 0).sum(1))
-    return jnp.roll(points, -best, axis=0), update(normalizer, *observed(trajectory), frozen=jnp.bool_(False))
+
+    def look(carry: tuple[Normalizer, Array], now: tuple[Array, Array]) -> tuple[tuple[Normalizer, Array], None]:
+        """Play a few common episodes with every policy: which does best, and the normalisation after it."""
+        normalizer, _ = carry
+        key, learning = now
+        keys = jnp.tile(jax.random.split(key, INITIAL_EPISODES), settings.initial_tries)
+        discount = problem_discount(problem, settings)
+        outcome, trajectory = rollout(task, policy, columns, normalizer, keys, discount, record=True)
+        y = problem.outputs(outcome).reshape(settings.initial_tries, INITIAL_EPISODES, -1).mean(1)
+        best = jnp.argmin(y[:, 0] + settings.rho * jnp.clip(y[:, 1:], 0).sum(1))
+        after = update(normalizer, *observed(trajectory), frozen=jnp.bool_(False))
+        return (jax.tree.map(partial(jnp.where, learning), after, normalizer), best), None
+
+    # First what there is to see, then how the policies do once they see it well; a loop, so that both compile once.
+    looks = [(look_key, True)] * settings.normalise + [(play_key, False)] * (settings.initial_tries > 1)
+    normalizer, best = identity(jnp.zeros(policy.observation_size)), jnp.int32(0)
+    if looks:
+        keys, learning = zip(*looks)
+        (normalizer, best), _ = jax.lax.scan(look, (normalizer, best), (jnp.stack(keys), jnp.array(learning)))
+    return iteration.start(points[best], normalizer, len(problem.names), settings)
 
 
 def step(
@@ -88,7 +88,7 @@ def step(
     mine = my_share(jnp.repeat(points, repeats, axis=0).T)
     episodes = mine.shape[1]
     columns = jnp.concatenate([mine, my_share(jnp.broadcast_to(x[:, None], (x.size, looks)))], axis=1)
-    play = partial(rollout, task, policy, normalizer=learner.normalizer, discount=settings.discount)
+    play = partial(rollout, task, policy, normalizer=learner.normalizer, discount=problem_discount(problem, settings))
     both, trajectory = play(columns, keys=jnp.concatenate([my_share(member_keys), my_share(keys)]), record=True)
     members = gathered(jax.tree.map(lambda a: a[..., :episodes], both))
     own = gathered(jax.tree.map(lambda a: a[..., episodes:], both))
@@ -113,6 +113,11 @@ def step(
     )
     steps = members.length.sum() + own.length.sum() + trial_outcome.length.sum()
     return after, metrics | described(x, learner.normalizer, own, samples, steps)
+
+
+def problem_discount(problem: Problem, settings: Settings) -> float:
+    """The discount of the returns that count, which are mostly plain ones."""
+    return settings.discount if problem.discounted else 1.0
 
 
 def described(x: Array, normalizer: Normalizer, own: Outcome, samples: Array, steps: Array) -> dict[str, Any]:
@@ -141,17 +146,18 @@ def learn_from(
     policy: Policy, task: Task, settings: Settings, learner: Learner, columns: Array, trajectory: Trajectory
 ) -> tuple[Array | None, surrogate.Critic, Seen]:
     """The surrogate G_k, the critic after these episodes, and what the normalisation learns from them."""
-    seen = Seen(*summed(observed(trajectory)))
+    seen = observed(trajectory)
     if settings.surrogate != "policy-gradient":
-        return None, learner.critic, seen
+        return None, learner.critic, summed(seen)
     alive = trajectory.alive.astype(jnp.float32)
     observations = normalise(learner.normalizer, jnp.moveaxis(trajectory.observations, 1, 0))  # (size, T, B)
     phi = surrogate.features(observations, task.max_steps) * alive
+    phi = phi.reshape(phi.shape[0], -1)
     to_go = surrogate.returns_to_go(trajectory.rewards, settings.discount)
-    advantages = (to_go - jnp.einsum("f,ftb->tb", learner.critic.weights, phi)) * alive
-    advantages = advantages / (jnp.sqrt(summed((advantages**2).sum()) / seen.count) + 1e-8)
-    each = jax.vmap(partial(surrogate.policy_gradient, policy), (-1, -1, -1, -1))
-    guide = summed(each(columns, observations, jnp.moveaxis(trajectory.actions, 0, -2), advantages).sum(0))
-    gram = summed(jnp.einsum("ftb,gtb->fg", phi, phi))
-    moment = summed(jnp.einsum("ftb,tb->f", phi, to_go))
-    return guide, surrogate.learn(learner.critic, gram, moment), seen
+    advantages = (to_go - (learner.critic.weights @ phi).reshape(to_go.shape)) * alive
+    actions = jnp.moveaxis(trajectory.actions, 0, -2)
+    guide = surrogate.policy_gradient(policy, columns, observations, actions, advantages)
+    sums = seen, guide, (advantages**2).sum(), phi @ phi.T, phi @ to_go.reshape(-1)
+    seen, guide, squares, gram, moment = summed(sums)
+    scale = jnp.sqrt(squares / seen.count) + 1e-8
+    return guide / scale, surrogate.learn(learner.critic, gram, moment), seen

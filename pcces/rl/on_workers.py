@@ -17,6 +17,7 @@ from pcces.engines.pool import Lost, Pool
 from pcces.envs.simulator import Simulator
 from pcces.estimation import Estimate, estimate
 from pcces.rl import iteration, surrogate
+from pcces.rl.batched import BatchedWorker
 from pcces.rl.episodes import Chunk, Episode, EpisodeWorker, Played, Shared, member_normals
 from pcces.rl.iteration import Learner, Seen
 from pcces.rl.normalizer import Normalizer, identity, update
@@ -26,6 +27,8 @@ from pcces.rl.problem import Problem
 from pcces.rl.settings import Settings
 
 log = logging.getLogger("pcces")
+LOOKS = 16  # random policies, at least, whose episodes the first normalisation is taken from
+BATCH = 8  # episodes a worker runs side by side where its simulator can
 CHUNKS = 24  # an iteration's members are cut into about so many pieces
 
 
@@ -46,7 +49,9 @@ class WorkerEngine:
     ):
         self.task, self.policy, self.problem, self.settings = task, policy, problem, settings
         self.seeds = tuple(seeds)
-        self.worker = EpisodeWorker(task, policy, settings, step_timeout)
+        self.worker = (BatchedWorker if hasattr(task, "make_batch") else EpisodeWorker)(
+            task, policy, settings, step_timeout
+        )
         self.pool = pool(_Recipe(self.worker))
         self.failures = 0
 
@@ -72,7 +77,7 @@ class WorkerEngine:
         tries = s.initial_tries
         points = [
             self.policy.init(rng.standard_normal(self.policy.size, dtype=np.float32), s.log_std, s.last_layer)
-            for _ in range(tries)
+            for _ in range(max(tries, LOOKS if s.normalise else 1))
         ]
         seeds = [int(v) for v in rng.integers(2**31, size=2)]
         if s.normalise:
@@ -80,7 +85,7 @@ class WorkerEngine:
             normalizer = update(normalizer, *seen, frozen=np.bool_(False))
         best = 0
         if tries > 1:
-            y = [self._outputs(self._play_point(x, normalizer, seeds), x).mean(0) for x in points]
+            y = [self._outputs(self._play_point(x, normalizer, seeds), x).mean(0) for x in points[:tries]]
             best = int(np.argmin([v[0] + s.rho * np.clip(v[1:], 0, None).sum() for v in y]))
         return self._begin(points[best], normalizer)
 
@@ -111,7 +116,7 @@ class WorkerEngine:
         own_seeds = rng.integers(2**31, size=s.metric_episodes)
         trial_seeds = own_seeds[:n] if paired else rng.integers(2**31, size=n)
 
-        self._share(seed, learner, learner.es.x)
+        self._share_population(seed, learner)
         members = [
             Episode(row, sign, int(e))
             for sign, seeds in ((1, member_seeds), (-1, mirror_seeds))
@@ -119,8 +124,7 @@ class WorkerEngine:
             for e in seeds[row]
         ]
         own = [Episode(-1, 1, int(e)) for e in own_seeds]
-        played = self._play([(members, True), (own, False)])
-        sampled, mine = played
+        sampled, mine = self._play([(members, True), (own, False)])
         x = learner.es.x
         y = self._outputs(sampled, None).reshape(s.population, s.member_episodes, -1).mean(1)
         y = iteration.regularised(y, points, s)
@@ -130,7 +134,7 @@ class WorkerEngine:
             incumbent = learner.incumbent
         weights, d = iteration.direction(learner, directions, y, incumbent, s)
         x_trial = iteration.trial_point(learner, d, s)
-        self._share(seed, learner, x_trial)
+        self._share_point(x_trial, learner.normalizer)
         (there,) = self._play([([Episode(-1, 1, int(e)) for e in trial_seeds], False)])
         trial = estimate(self._outputs(there, x_trial))
 
@@ -157,7 +161,7 @@ class WorkerEngine:
             "x": x,
             "mean": learner.normalizer.mean,
             "std": learner.normalizer.std,
-            "estimate": estimate(samples[good]) if good.any() else estimate(samples),
+            "estimate": estimate(samples),
         }
         return after, metrics
 
@@ -181,18 +185,23 @@ class WorkerEngine:
 
     # -- episodes --------------------------------------------------------------------------------------------------------
 
-    def _share(self, seed: int, learner: Learner, x: np.ndarray) -> None:
+    def _share_population(self, seed: int, learner: Learner) -> None:
+        es, strategy = learner.es, learner.strategy
+        basis_only = strategy._replace(archive=strategy.archive[:0])
         self.pool.share(
-            Shared(
-                seed, int(learner.es.k), x, learner.es.sigma_es, learner.strategy, learner.normalizer,
-                learner.critic.weights,
-            )
-        )  # fmt: skip
+            Shared(es.x, learner.normalizer, learner.critic.weights, seed, int(es.k), es.sigma_es, basis_only)
+        )
+
+    def _share_point(self, x: np.ndarray, normalizer: Normalizer) -> None:
+        features = 2 * self.task.observation_size + 3
+        self.pool.share(Shared(x, normalizer, np.zeros(features, np.float32)))
 
     def _play(self, groups: list[tuple[list[Episode], bool]], greedy: bool = False) -> list[Played]:
         """Play groups of episodes, all at once; each group's results in order."""
         total = sum(len(episodes) for episodes, _ in groups)
         size = max(1, -(-total // CHUNKS))
+        if isinstance(self.worker, BatchedWorker):  # always the same few sizes, for which a worker has environments
+            size = BATCH
         chunks, owner = [], []
         for number, (episodes, learn) in enumerate(groups):
             for i in range(0, len(episodes), size):
@@ -209,8 +218,7 @@ class WorkerEngine:
     def _play_point(
         self, x: np.ndarray, normalizer: Normalizer, seeds: Sequence[int], learn: bool = False, greedy: bool = False
     ) -> Played:
-        learner = self._begin(x, normalizer)
-        self._share(0, learner, x)
+        self._share_point(x, normalizer)
         return self._play([([Episode(-1, 1, s) for s in seeds], learn)], greedy)[0]
 
     def play(self, x: np.ndarray, normalizer: Normalizer, episodes: int, seed: int, greedy: bool = False) -> Outcome:
@@ -246,7 +254,7 @@ class _Recipe:
 
     def __call__(self) -> EpisodeWorker:
         w = self.worker
-        return EpisodeWorker(w.simulator, w.policy, w.settings, w.step_timeout)
+        return type(w)(w.simulator, w.policy, w.settings, w.step_timeout)
 
 
 def _stacked(lines: list[dict[str, Any]]) -> dict[str, Any]:

@@ -9,7 +9,9 @@ an action is a function of the distribution and of the noise that comes in.
 from __future__ import annotations
 
 import math
+import operator
 from dataclasses import dataclass
+from functools import reduce
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -21,6 +23,7 @@ Array = Any
 NARROW = (
     32  # inputs of a layer up to which a population's layer is summed term by term: 4 times as fast as small products
 )
+FEW = 8  # rows up to which sums over rows are written out
 LOG_STD = (-5.0, 2.0)  # limits of the Gaussian head's log standard deviation
 
 
@@ -113,8 +116,12 @@ class Policy:
         """An action for each column: uniform noise picks a category, normal noise moves away from the mean."""
         xp = array_namespace(head)
         if self.discrete:
-            below = xp.cumulative_sum(softmax(head), axis=0)[:-1]
-            return xp.sum(xp.astype(below < noise, xp.int32), axis=0, dtype=xp.int32)
+            p = softmax(head)
+            below, action = p[0], xp.astype(p[0] < noise, xp.int32)
+            for i in range(1, self.outputs - 1):
+                below = below + p[i]
+                action = action + xp.astype(below < noise, xp.int32)
+            return action
         middle, half = (column(xp.asarray(part, dtype=head.dtype), head) for part in self.scale())
         return middle + half * (head + column(xp.exp(log_std), head) * noise)
 
@@ -131,7 +138,7 @@ class Policy:
         xp = array_namespace(head)
         if self.discrete:
             log_p = log_softmax(head)
-            return -xp.sum(xp.exp(log_p) * log_p, axis=0)
+            return -row_sum(xp.exp(log_p) * log_p)
         _, half = self.scale()
         constant = sum(math.log(width) + 0.5 * math.log(2 * math.pi * math.e) for width in half)
         return xp.zeros_like(head[0]) + xp.sum(log_std, axis=0) + constant
@@ -140,7 +147,7 @@ class Policy:
         """log pi(a | s) per column."""
         xp = array_namespace(head)
         if self.discrete:
-            chosen = xp.arange(self.outputs)[:, None] == actions[None]
+            chosen = column(xp.arange(self.outputs), head) == actions[None]
             return xp.sum(xp.where(chosen, log_softmax(head), xp.zeros_like(head)), axis=0)
         _, half = self.scale()
         z = self.standardised(head, log_std, actions)
@@ -157,7 +164,7 @@ class Policy:
         """The slopes of log pi(a | s) in the head's outputs, and in the log standard deviations, per column."""
         xp = array_namespace(head)
         if self.discrete:
-            chosen = xp.arange(self.outputs)[:, None] == actions[None]
+            chosen = column(xp.arange(self.outputs), head) == actions[None]
             return xp.astype(chosen, head.dtype) - softmax(head), head[:0]
         z = self.standardised(head, log_std, actions)
         inside = (log_std > LOG_STD[0]) & (log_std < LOG_STD[1])
@@ -179,29 +186,59 @@ def forward(layers: list[Layer], observations: Array) -> Array:
 
 
 def affine(layer: Layer, h: Array) -> Array:
-    """One layer before its activation."""
-    xp = array_namespace(h)
+    """One layer before its activation; for a population, h is (inputs, B) or (inputs, T, B)."""
     weights, bias, members_first = layer
-    if members_first:
-        return xp.matmul(h.T[:, None, :], weights)[:, 0].T + bias
     if weights.ndim == 3:
-        total = bias
-        for k in range(weights.shape[0]):
-            total = total + weights[k] * h[k]
-        return total
+        return product(weights, h, members_first) + column(bias, h)
     return weights.T @ h + column(bias, h)
 
 
+def back(layer: Layer, delta: Array) -> Array:
+    """Slopes in a layer's outputs (outputs, ...) carried back to its inputs."""
+    weights, _, members_first = layer
+    if weights.ndim == 3:
+        order = (0, 2, 1) if members_first else (1, 0, 2)
+        return product(array_namespace(delta).permute_dims(weights, order), delta, members_first)
+    return weights @ delta
+
+
+def product(weights: Array, h: Array, members_first: bool = False) -> Array:
+    """Each member's weights (inputs, outputs, B) times its column of h."""
+    xp = array_namespace(h)
+    if members_first:
+        steps = h if h.ndim == 3 else h[:, None]
+        out = xp.permute_dims(xp.matmul(xp.permute_dims(steps, (2, 1, 0)), weights), (2, 1, 0))
+        return out if h.ndim == 3 else out[:, 0]
+    total = column(weights[0], h) * h[0]
+    for k in range(1, weights.shape[0]):
+        total = total + column(weights[k], h) * h[k]
+    return total
+
+
 def column(values: Array, like: Array) -> Array:
-    """`values` (a,) or (a, B) shaped so that it broadcasts against `like` (a, ...)."""
-    return values if values.ndim == like.ndim else values[:, *([None] * (like.ndim - values.ndim))]
+    """`values` (a,) or (a, B) shaped so that it broadcasts against `like` (a, ...) or (a, ..., B)."""
+    return values if values.ndim == like.ndim else values[:, *([None] * (like.ndim - values.ndim)), ...]
+
+
+def row_sum(rows: Array) -> Array:
+    """The sum along the first axis: row by row where there are few, which a compiler fuses with what comes before."""
+    xp = array_namespace(rows)
+    return (
+        reduce(operator.add, (rows[i] for i in range(rows.shape[0]))) if rows.shape[0] <= FEW else xp.sum(rows, axis=0)
+    )
+
+
+def row_max(rows: Array) -> Array:
+    """The maximum along the first axis, in the same way."""
+    xp = array_namespace(rows)
+    return reduce(xp.maximum, (rows[i] for i in range(rows.shape[0]))) if rows.shape[0] <= FEW else xp.max(rows, axis=0)
 
 
 def log_softmax(head: Array) -> Array:
     """Log probabilities along the first axis."""
     xp = array_namespace(head)
-    shifted = head - xp.max(head, axis=0)
-    return shifted - xp.log(xp.sum(xp.exp(shifted), axis=0))
+    shifted = head - row_max(head)
+    return shifted - xp.log(row_sum(xp.exp(shifted)))
 
 
 def softmax(head: Array) -> Array:

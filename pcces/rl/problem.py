@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pcces.arrays import array_namespace
+from pcces.envs.simulator import Simulator
 from pcces.envs.task import Task
 
 Array = Any
@@ -51,7 +52,7 @@ class Problem:
 
 
 def problem_for(
-    task: Task,
+    task: Task | Simulator,
     mu: float,
     threshold: float | tuple[float, ...] | None = None,
     entropy_bounds: tuple[float, float] | None = None,
@@ -77,7 +78,24 @@ def problem_for(
             raise ValueError(
                 f"{task.name} has {len(costs)} costs ({', '.join(costs)}), got {len(thresholds)} thresholds"
             )
+        if not all(map(math.isfinite, thresholds)):
+            raise ValueError(f"a threshold must be a finite number, got {threshold}")
     low, high = task.entropy_bounds if entropy_bounds is None else entropy_bounds
     if not low < high:
         raise ValueError(f"entropy bounds must be low < high, got {low} and {high}")
     return Problem(costs, thresholds, (float(low), float(high)), float(mu), discounted)
+
+
+def to_json(bounds: tuple[float, float]) -> list[float | None]:
+    """Bounds as JSON can hold them.
+
+    >>> to_json((-math.inf, 2.0)), from_json([None, 2.0])
+    ([None, 2.0], (-inf, 2.0))
+    """
+    return [bound if math.isfinite(bound) else None for bound in bounds]
+
+
+def from_json(bounds: list[float | None]) -> tuple[float, float]:
+    """What `to_json` gave."""
+    low, high = bounds
+    return -math.inf if low is None else low, math.inf if high is None else high

@@ -1,15 +1,27 @@
-"""One live line about a training: where it is, how it does against its limits, how long it will take."""
+"""One live display of a training: where it is, how it does against its limits, how long it will take."""
 
 from __future__ import annotations
 
 import sys
+import time
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from pcces.rl.train import Training
+
+RECENT = 20  # iterations the acceptance rate looks back
+
+
+class Part(NamedTuple):
+    """A few words of the line, and whether a limit is kept: None where there is none."""
+
+    words: str
+    kept: bool | None = None
 
 
 class TrainingProgress:
@@ -22,64 +34,101 @@ class TrainingProgress:
         self.training = training
         self._terminal = sys.stderr.isatty()
         self._wanted = wanted or (wanted is None and self._terminal)
+        self._live: Any = None
         self._bar: Any = None
-        self._task: Any = None
         self._tenth = -1
+        self._first: tuple[float, int] | None = None  # when the first iterations were done, and how many
 
     def __enter__(self) -> TrainingProgress:
         if self._wanted and self._terminal:
             from rich.console import Console
-            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+            from rich.live import Live
+            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-            self._bar = Progress(
-                TextColumn("{task.description}"),
-                BarColumn(bar_width=20),
-                TimeElapsedColumn(),
-                TextColumn("left"),
-                TimeRemainingColumn(),
-                console=Console(stderr=True),
-            )
-            self._bar.start()
-            self._task = self._bar.add_task("compiling", total=self.training.iterations)
+            # Bar and numbers have a row each: a narrow terminal wraps the numbers, and cuts nothing off.
+            self._bar = Progress(TextColumn("{task.description}"), BarColumn(bar_width=24), TimeElapsedColumn())
+            self._bar.add_task(self.training.opening, total=self.training.iterations, completed=self.training.done)
+            self._live = Live(self._bar, console=Console(stderr=True), refresh_per_second=8)
+            self._live.start()
+        elif self._wanted:
+            print(self.training.opening, file=sys.stderr, flush=True)
         return self
 
     def update(self) -> None:
         """Refresh the line."""
         t = self.training
+        if self._first is None:
+            self._first = time.perf_counter(), t.done
         if self._bar is not None:
-            self._bar.update(self._task, completed=t.done, description=self.line())
+            from rich.console import Group
+
+            description = f"iteration {t.done}/{t.iterations}{self._left()}"
+            self._bar.update(self._bar.task_ids[0], completed=t.done, description=description)
+            self._live.update(Group(self._bar, self._coloured()))
         elif self._wanted and 10 * t.done // t.iterations > self._tenth:
             self._tenth = 10 * t.done // t.iterations
-            print(self.line(), file=sys.stderr, flush=True)
+            print(self.line() + self._left(), file=sys.stderr, flush=True)
 
-    def certifying(self, i: int) -> None:
-        """Say that the search is over."""
-        text = f"certifying on fresh episodes ({i + 1}/{len(self.training.runs)})"
+    def say(self, text: str) -> None:
+        """What happens after the search."""
         if self._bar is not None:
-            self._bar.update(self._task, description=text)
+            self._bar.update(self._bar.task_ids[0], description=text)
         elif self._wanted:
             print(text, file=sys.stderr, flush=True)
 
     def line(self) -> str:
         """The text: means over the seeds of the last iteration."""
-        runs, t = self.training.runs, self.training
+        t = self.training
+        return "  ".join([f"iteration {t.done}/{t.iterations}", *(part.words for part in self._parts())])
+
+    def _parts(self) -> list[Part]:
+        runs = self.training.runs
         problem = runs[0].problem
 
         def last(name: str) -> float:
             return float(np.mean([run.metrics[name][-1] for run in runs]))
 
-        parts = [f"iteration {t.done}/{t.iterations}", f"return {last('return'):.4g}"]
-        parts += [f"{n} {last(f'cost_{n}'):.3g} (limit {m:g})" for n, m in zip(problem.cost_names, problem.thresholds)]
-        parts.append(f"entropy {last('entropy'):.3g}")
+        parts = [Part(f"return {last('return'):.4g}")]
+        for name, limit in zip(problem.cost_names, problem.thresholds):
+            cost = last(f"cost_{name}")
+            parts.append(Part(f"{name} {cost:.3g} (limit {limit:g})", cost <= limit))
+        parts.append(Part(f"entropy {last('entropy'):.3g}"))
         if "sigma" in runs[0].metrics:
-            recent = np.mean([run.metrics["success"][-20:] for run in runs])
-            parts += [f"sigma {last('sigma'):.2g}", f"accepted {100 * recent:.0f} %"]
+            recent = np.mean([run.metrics["success"][-RECENT:] for run in runs])
+            parts += [Part(f"sigma {last('sigma'):.2g}"), Part(f"accepted {100 * recent:.0f} %")]
         if len(runs) > 1:
-            parts.append(f"mean of {len(runs)} seeds")
-        return "  ".join(parts)
+            parts.append(Part(f"mean of {len(runs)} seeds"))
+        return parts
+
+    def _coloured(self) -> Text:
+        from rich.text import Text
+
+        colours = {None: "", True: "green", False: "red"}
+        return Text("  ").join(Text(part.words, style=colours[part.kept]) for part in self._parts())
+
+    def _left(self) -> str:
+        t = self.training
+        if self._first is None or t.done == self._first[1] or t.done == t.iterations:
+            return ""
+        since, done = self._first
+        seconds = (time.perf_counter() - since) / (t.done - done) * (t.iterations - t.done)
+        return f"  {duration(seconds)} left"
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+        if self._live is not None:
+            if kind is None:
+                self.say(f"{self.training.done} iterations")
+            self._live.stop()
+
+
+def duration(seconds: float) -> str:
+    """A time as a person would say it.
+
+    >>> duration(7.3), duration(190), duration(8000)
+    ('7 s', '3 min', '2.2 h')
+    """
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

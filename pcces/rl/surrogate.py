@@ -6,10 +6,12 @@ network is written out, so that workers can compute it in NumPy and the device i
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 from pcces.arrays import array_namespace
-from pcces.rl.policy import Policy, affine
+from pcces.factor import inverse_factor
+from pcces.rl.policy import Policy, affine, back
 
 Array = Any
 
@@ -44,19 +46,29 @@ def features(observations: Array, horizon: int) -> Array:
 
 
 def returns_to_go(rewards: Array, discount: float) -> Array:
-    """R_t = sum_s discount^s r_{t+s} along the first axis, by doubling: log2(T) passes on any array library.
+    """R_t = sum_s discount^s r_{t+s} along the first axis, by blocks of about sqrt(T) steps: two small products.
 
     >>> import numpy as np
     >>> returns_to_go(np.array([1.0, 1.0, 1.0]), 0.5)
     array([1.75, 1.5 , 1.  ])
     """
     xp = array_namespace(rewards)
-    total, shift = rewards, 1
-    while shift < rewards.shape[0]:
-        ahead = xp.concat([total[shift:], xp.zeros_like(total[:shift])])
-        total = total + discount**shift * ahead
-        shift *= 2
-    return total
+    steps, rest = rewards.shape[0], rewards.shape[1:]
+    size = math.isqrt(steps - 1) + 1
+    count = -(-steps // size)
+    padding = xp.zeros((size * count - steps, *rest), dtype=rewards.dtype)
+    blocks = xp.reshape(xp.concat([rewards, padding]), (count, size, -1))
+
+    def powers(ratio: float, n: int, first: int) -> Array:
+        """(n, n): ratio^(j - i - first) where that exponent is not negative, else zero."""
+        table = [[ratio ** (j - i - first) if j - i >= first else 0.0 for j in range(n)] for i in range(n)]
+        return xp.asarray(table, dtype=rewards.dtype)
+
+    within = xp.matmul(powers(discount, size, 0), blocks)
+    after = powers(discount**size, count, 1) @ within[:, 0]  # what the blocks behind are worth at a block's end
+    to_the_end = xp.asarray([discount ** (size - i) for i in range(size)], dtype=rewards.dtype)
+    total = within + to_the_end[:, None] * after[:, None]
+    return xp.reshape(total, (size * count, *rest))[:steps]
 
 
 def learn(critic: Critic, gram: Array, moment: Array) -> Critic:
@@ -64,27 +76,15 @@ def learn(critic: Critic, gram: Array, moment: Array) -> Critic:
     xp = array_namespace(gram)
     gram, moment = DECAY * critic.gram + gram, DECAY * critic.moment + moment
     ridge = RIDGE * (1 + xp.linalg.trace(gram) / gram.shape[0])
-    return Critic(gram, moment, solve_positive(gram + ridge * xp.eye(gram.shape[0], dtype=gram.dtype), moment))
-
-
-def solve_positive(a: Array, b: Array) -> Array:
-    """Solve a x = b for a small positive definite a, by elimination in a few array operations a row.
-
-    A library's solver costs a slow call on a GPU; this fuses.
-    """
-    xp = array_namespace(a)
-    n = a.shape[0]
-    rows = xp.concat([a, b[:, None]], axis=1)
-    index = xp.arange(n)
-    for k in range(n):
-        pivot = rows[k] / rows[k, k]
-        factor = xp.where(index == k, xp.zeros_like(rows[:, k]), rows[:, k])
-        rows = xp.where((index == k)[:, None], pivot[None], rows - factor[:, None] * pivot[None])
-    return rows[:, -1]
+    factor, _ = inverse_factor(gram + ridge * xp.eye(gram.shape[0], dtype=gram.dtype))
+    return Critic(gram, moment, factor.T @ (factor @ moment))
 
 
 def policy_gradient(policy: Policy, x: Array, observations: Array, actions: Array, advantages: Array) -> Array:
-    """sum_t A_t grad_x log pi_x(a_t | s_t) for one member: x (n,), normalised observations (size, T), A (T,)."""
+    """sum_t A_t grad_x log pi_x(a_t | s_t) for one member: x (n,), normalised observations (size, T), A (T,).
+
+    For a population, x (n, B), observations (size, T, B) and A (T, B) give the sum over its members.
+    """
     xp = array_namespace(x)
     layers, log_std = policy.unpack(x)
     inputs = [observations]
@@ -92,8 +92,14 @@ def policy_gradient(policy: Policy, x: Array, observations: Array, actions: Arra
         inputs.append(xp.tanh(affine(layer, inputs[-1])))
     slopes, log_std_slopes = policy.score(affine(layers[-1], inputs[-1]), log_std, actions)
     delta = slopes * advantages
+
+    def flat(rows: Array) -> Array:
+        return xp.reshape(rows, (rows.shape[0], math.prod(rows.shape[1:])))
+
     parts = []
-    for layer, h in zip(reversed(layers), reversed(inputs)):
-        parts += [xp.sum(delta, axis=1), xp.reshape(h @ delta.T, (-1,))]
-        delta = (layer.weights @ delta) * (1 - h**2)  # of no use below the first layer, where it is dropped
-    return xp.concat([*reversed(parts), xp.sum(log_std_slopes * advantages, axis=1)])
+    for number, h in reversed(list(enumerate(inputs))):
+        with_one = xp.concat([h, xp.ones_like(h[:1])])  # the bias is the weight of a one: one product for both
+        parts.append(xp.reshape(flat(with_one) @ flat(delta).T, (-1,)))
+        if number:
+            delta = back(layers[number], delta) * (1 - h**2)
+    return xp.concat([*reversed(parts), xp.sum(flat(log_std_slopes * advantages), axis=1)])

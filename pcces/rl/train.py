@@ -3,42 +3,47 @@
 from __future__ import annotations
 
 import json
+import math
 import platform
 import time
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pcces import storage
-from pcces.envs import make
+from pcces.envs.simulator import CostFunction, Simulator
 from pcces.envs.task import Task
 from pcces.estimation import Estimate
-from pcces.rl import certify
+from pcces.interrupt import uninterrupted
+from pcces.rl import certify, checkpoints, where
 from pcces.rl.candidates import Candidates
+from pcces.rl.checkpoints import Checkpoint
 from pcces.rl.policy import Policy
-from pcces.rl.problem import Problem, problem_for
+from pcces.rl.problem import Problem, from_json, problem_for, to_json
 from pcces.rl.settings import Settings, make_settings
-from pcces.runs import Run, read_metrics, summary
+from pcces.runs import Run, read_config, read_metrics, summary
+
+if TYPE_CHECKING:
+    from pcces.rl.progress import TrainingProgress
 
 ALGORITHMS = ("pcces",)
-ENGINES = ("device",)
 CHECKPOINT_SECONDS = 20.0
-CERTIFY_EPISODES = 1000
+FREE = ("workers", "ray_address", "step_timeout")  # what a resumed run may have otherwise: the result is the same
 CERTIFY_SEED = 10_000_000  # far from any training seed: these episodes are fresh
 
 
 def train(
-    task: str | Task,
+    task: str | Task | Simulator,
     algorithm: str = "pcces",
     preset: str = "default",
     iterations: int = 300,
     population: int = 40,
     seed: int = 0,
     threshold: float | Sequence[float] | None = None,
-    engine: str = "device",
+    engine: str | None = None,
     workers: int | None = None,
     out: str | Path | None = None,
     resume: bool = False,
@@ -47,9 +52,17 @@ def train(
     """Train a policy, and return the best iterate that fresh episodes certify to keep the task's limits.
 
     `threshold` limits the mean cost of an episode (one number for each of the task's costs; None: the task's own).
-    With `out` the run writes a folder, and `resume=True` goes on with one that is there. Further keywords are the
-    algorithm's settings (`pcces.rl.settings.Settings`), or `entropy_bounds`, `confidence`, `certify_episodes`,
-    `progress` and `callback`.
+    With `out` the run writes a folder, and `resume=True` goes on with one that is there.
+
+    `task` is one of `pcces.envs.tasks()`, or whatever `gymnasium.make` knows, or a `pcces.envs.simulator.simulator(...)`.
+    `engine`: "device" compiles tasks written in JAX, "local" plays episodes in worker processes, "ray" on a cluster at
+    `ray_address` (or on this machine); None takes the device where it can. `workers`: how many (None: one a core, or as
+    many as the cluster has CPUs); the result does not depend on it. A simulator's step may take `step_timeout` seconds
+    before its worker is ended and the episode counts as failed. `cost(observation, action, info)` gives the cost(s) of a
+    step where the environment itself does not.
+
+    Further keywords are the algorithm's settings (`pcces.rl.settings.Settings`), or `entropy_bounds`, `confidence`,
+    `certify_episodes`, `progress` and `callback`.
 
     >>> run = train("CartPole-v0", iterations=3, population=8, certify_episodes=50, initial_tries=4, warm_up=1)
     >>> run.certificate.holds, len(run.metrics["return"])
@@ -61,20 +74,23 @@ def train(
 
 
 def train_seeds(
-    task: str | Task,
+    task: str | Task | Simulator,
     seeds: Sequence[int] = range(10),
     algorithm: str = "pcces",
     preset: str = "default",
     iterations: int = 300,
     population: int = 40,
     threshold: float | Sequence[float] | None = None,
-    engine: str = "device",
+    engine: str | None = None,
     workers: int | None = None,
     out: str | Path | Sequence[str | Path | None] | None = None,
     resume: bool = False,
     confidence: float = 0.95,
-    certify_episodes: int = CERTIFY_EPISODES,
+    certify_episodes: int | None = None,
     entropy_bounds: tuple[float, float] | None = None,
+    ray_address: str | None = None,
+    step_timeout: float | None = None,
+    cost: CostFunction | None = None,
     progress: bool | None = None,
     callback: Callable[[list[Run]], Any] | None = None,
     **settings: Any,
@@ -85,47 +101,65 @@ def train_seeds(
     >>> [run.config["seed"] for run in runs]
     [0, 1]
     """
-    jobs = _prepare(
-        task, seeds, algorithm, preset, threshold, engine, workers, out, resume, entropy_bounds,
-        dict(confidence=confidence, certify_episodes=certify_episodes),
-        dict(iterations=iterations, population=population, **settings),
+    training = prepare(
+        task, seeds, algorithm, preset, iterations, population, threshold, engine, workers, out, resume, confidence,
+        certify_episodes, entropy_bounds, ray_address, step_timeout, cost, **settings,
     )  # fmt: skip
-    training = Training(jobs, resume)
     training.run(progress, callback)
     return training.runs
 
 
-def _prepare(
-    task: str | Task,
+def prepare(
+    task: str | Task | Simulator,
     seeds: Sequence[int],
-    algorithm: str,
-    preset: str,
-    threshold: float | Sequence[float] | None,
-    engine: str,
-    workers: int | None,
-    out: str | Path | Sequence[str | Path | None] | None,
-    resume: bool,
-    entropy_bounds: tuple[float, float] | None,
-    certifying: dict[str, Any],
-    given: dict[str, Any],
-) -> list[Run]:
-    """Check everything that can be checked before any work, and make the runs."""
-    made = make(task)
+    algorithm: str = "pcces",
+    preset: str = "default",
+    iterations: int = 300,
+    population: int = 40,
+    threshold: float | Sequence[float] | None = None,
+    engine: str | None = None,
+    workers: int | None = None,
+    out: str | Path | Sequence[str | Path | None] | None = None,
+    resume: bool = False,
+    confidence: float = 0.95,
+    certify_episodes: int | None = None,
+    entropy_bounds: tuple[float, float] | None = None,
+    ray_address: str | None = None,
+    step_timeout: float | None = None,
+    cost: CostFunction | None = None,
+    **settings: Any,
+) -> Training:
+    """Check everything that can be checked before any work, and make the runs of `train_seeds`, ready to go.
+
+    >>> prepare("CartPole-v0", [0], population=7)
+    Traceback (most recent call last):
+    ...
+    ValueError: population must be an even number of at least 4 (directions come in mirrored pairs), got 7
+    """
     if algorithm not in ALGORITHMS:
         raise ValueError(f"unknown algorithm {algorithm!r}; there are {', '.join(ALGORITHMS)}")
-    if engine not in ENGINES:
-        raise ValueError(f"unknown engine {engine!r}; there are {', '.join(ENGINES)}")
+    made, engine = where.find(task, engine, cost)
+    asked_of_it = where.checked(engine, workers, ray_address, step_timeout)
+    if certify_episodes is None:
+        certify_episodes = where.CERTIFY_EPISODES[engine]
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
+    if certify_episodes < 2:
+        raise ValueError(f"a certificate needs at least 2 episodes, got certify_episodes={certify_episodes}")
     seeds = [int(s) for s in seeds]
     if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0:
         raise ValueError(f"seeds must be different numbers, none negative, got {seeds}")
-    chosen = make_settings(preset, **given)
+    if engine != "device" and make_settings(preset).initial_tries > 1:
+        settings = where.CALM_START | settings
+    chosen = make_settings(preset, iterations=iterations, population=population, **settings)
     limits = tuple(threshold) if isinstance(threshold, Sequence) else threshold
     problem = problem_for(made, chosen.mu, limits, entropy_bounds, chosen.discounted)
     shape = Policy(made.observation_size, made.actions, tuple(chosen.hidden))
-    if out is None or isinstance(out, str | Path):
-        paths = [None if out is None else Path(out) / f"seed-{s}" for s in seeds]
-    else:
+    together = Path(out) if isinstance(out, str | Path) else None
+    if isinstance(out, Sequence) and not isinstance(out, str):
         paths = [None if path is None else Path(path) for path in out]
+    else:
+        paths = [None if together is None else together / f"seed-{s}" for s in seeds]
     if resume and any(path is None for path in paths):
         raise ValueError("resume needs out: the folder of the run to go on with")
     runs = []
@@ -136,38 +170,42 @@ def _prepare(
             "preset": preset,
             "seed": number,
             "engine": engine,
-            "workers": workers,
+            **asked_of_it,
+            "simulator": made.to_dict() if isinstance(made, Simulator) else None,
             "thresholds": list(problem.thresholds),
-            "entropy_bounds": list(problem.entropy_bounds),
-            **certifying,
+            "entropy_bounds": to_json(problem.entropy_bounds),
+            "confidence": confidence,
+            "certify_episodes": certify_episodes,
             "settings": chosen.to_dict(),
         }
         _check_folder(path, config, resume)
         runs.append(Run(config | {"versions": versions()}, made, shape, problem, path=path))
-    return runs
+    if resume and all((path / "policy.npz").exists() for path in paths if path is not None):
+        return Training([load(path) for path in paths if path is not None], together=together)
+    return Training(runs, checkpoints.read(runs) if resume else None, together)
 
 
 def _check_folder(path: Path | None, config: dict[str, Any], resume: bool) -> None:
     if path is None:
         return
-    there = path / "config.json"
     if not resume:
         if path.exists() and any(path.iterdir()):
             raise FileExistsError(
                 f"{path} exists already: give another folder, delete it, or go on with it (--resume, resume=True)"
             )
         return
-    if not there.exists():
+    if not (path / "config.json").exists():
         raise FileNotFoundError(f"there is no run to go on with in {path}")
-    before = json.loads(there.read_text())
+    before = read_config(path)
     as_json = json.loads(json.dumps(config))
     for name, value in as_json.items():
+        if name in FREE or (name == "engine" and "device" not in (before.get("engine", "device"), value)):
+            continue
         if before.get(name) != value:
             was, now = before.get(name), value
-            if isinstance(value, dict):
-                name, was, now = next(
-                    (f"{name}.{key}", was.get(key), now[key]) for key in now if was.get(key) != now[key]
-                )
+            if isinstance(was, dict) and isinstance(now, dict):
+                key = next(key for key in was | now if was.get(key) != now.get(key))
+                name, was, now = f"{name}.{key}", was.get(key), now.get(key)
             raise ValueError(
                 f"the run in {path} has {name} = {was!r}, but {now!r} is asked for: it cannot go on as that"
             )
@@ -181,58 +219,90 @@ def versions() -> dict[str, str]:
 class Training:
     """Runs in progress: advances them chunk by chunk, writes their folders, certifies what came out."""
 
-    def __init__(self, runs: list[Run], resume: bool):
-        self.runs = runs
+    def __init__(self, runs: list[Run], found: list[Checkpoint] | None = None, together: Path | None = None):
+        self.runs, self.together = runs, together
         first = runs[0]
         self.settings = Settings.from_dict(first.config["settings"])
         self.iterations = self.settings.iterations
-        self.engine = make_engine(first, [run.config["seed"] for run in runs], self.settings)
         outputs = 1 + len(first.problem.names)
         self.candidates = [Candidates(first.shape.size, first.task.observation_size, outputs) for _ in runs]
         self.moved = [True] * len(runs)
         self.started = time.perf_counter()
         self.spent = 0.0
         self.states: Any = None
-        if resume:
-            self._restore()
+        if self.finished:
+            return
+        self.opening = "compiling" if first.config["engine"] == "device" else "starting workers"
+        self.engine = where.make_engine(first, [run.config["seed"] for run in runs], self.settings)
+        if found:
+            try:
+                self._restore(found)
+            except BaseException:
+                where.close(self.engine)
+                raise
         for run in runs:
             if run.path is not None:
                 run.path.mkdir(parents=True, exist_ok=True)
                 run.save_config()
 
     @property
+    def finished(self) -> bool:
+        """Whether every run has its certificate."""
+        return all(run.certificate is not None for run in self.runs)
+
+    @property
     def done(self) -> int:
         """Iterations behind us."""
         return len(next(iter(self.runs[0].metrics.values()), []))
 
-    def run(self, progress: bool | None, callback: Callable[[list[Run]], Any] | None) -> None:
+    def run(self, progress: bool | None, callback: Callable[[list[Run]], Any] | None = None) -> None:
         """Everything from here to the certificate."""
         from pcces.rl.progress import TrainingProgress
 
+        if self.finished:
+            return
         with TrainingProgress(self, progress) as shown:
             try:
-                if self.states is None:
-                    self.states = self.engine.start()
-                saved = time.perf_counter()
-                while self.done < self.iterations:
-                    count = min(self.engine.chunk, self.iterations - self.done)
-                    self.states, metrics = self.engine.advance(self.states, count)
-                    self._note(metrics, count)
-                    shown.update()
-                    if callback is not None:
-                        callback(self.runs)
-                    if time.perf_counter() - saved > CHECKPOINT_SECONDS:
-                        self.checkpoint()
-                        saved = time.perf_counter()
+                self._search(shown, callback)
+                self.checkpoint()
+                for i in range(len(self.runs)):
+                    shown.say(f"certifying on fresh episodes ({i + 1}/{len(self.runs)})")
+                    self._certify(i)
             except KeyboardInterrupt:
                 if self.states is not None:
                     self.checkpoint()
                 raise
-            self.checkpoint()
-            for i, run in enumerate(self.runs):
-                if run.certificate is None:
-                    shown.certifying(i)
-                    self._certify(i)
+            finally:
+                where.close(self.engine)
+            shown.say("writing the report")
+            self._report()
+
+    def _search(self, shown: TrainingProgress, callback: Callable[[list[Run]], Any] | None) -> None:
+        if self.states is None:
+            self.states = self.engine.start()
+        saved = -math.inf  # the first checkpoint comes with the first iterations: what compiled once is worth keeping
+        while self.done < self.iterations:
+            count = min(self.engine.chunk, self.iterations - self.done)
+            states, metrics = self.engine.advance(self.states, count)
+            with uninterrupted():  # states and metrics belong together
+                self.states = states
+                self._note(metrics, count)
+            shown.update()
+            if callback is not None:
+                callback(self.runs)
+            if time.perf_counter() - saved > CHECKPOINT_SECONDS:
+                self.checkpoint()
+                saved = time.perf_counter()
+
+    def _report(self) -> None:
+        from pcces import report
+
+        alone = len(self.runs) == 1
+        for run in self.runs:
+            if run.path is not None:
+                report.write([run], run.path / "report.html", film=alone)
+        if self.together is not None:
+            report.write(self.runs, self.together / "report.html")
 
     def _note(self, metrics: dict[str, Any], count: int) -> None:
         """Add a chunk of iterations to every run's metrics and candidates."""
@@ -270,38 +340,26 @@ class Training:
 
     def checkpoint(self) -> None:
         """Write what every run needs to go on from here to the same end."""
-        leaves = _leaves(self.states)
         seconds = self.spent + time.perf_counter() - self.started
-        for i, run in enumerate(self.runs):
-            if run.path is None:
-                continue
-            arrays = {f"state.{j}": np.asarray(leaf[i]) for j, leaf in enumerate(leaves)}
-            arrays |= {f"candidates.{name}": value for name, value in self.candidates[i].arrays().items()}
-            data = {"done": self.done, "moved": self.moved[i], "seconds": seconds}
-            run.save_metrics()
-            storage.save(run.path / "checkpoint.npz", "checkpoint", arrays, data)
+        leaves = checkpoints.leaves(self.states)
+        found = [
+            Checkpoint([np.asarray(leaf[i]) for leaf in leaves], candidates.arrays(), self.done, self.moved[i], seconds)
+            for i, candidates in enumerate(self.candidates)
+        ]
+        with uninterrupted():
+            for run in self.runs:
+                if run.path is not None:
+                    run.save_metrics()
+            checkpoints.write(self.runs, found)
 
-    def _restore(self) -> None:
-        loaded = []
-        for run in self.runs:
+    def _restore(self, found: list[Checkpoint]) -> None:
+        self.states = checkpoints.stacked(self.engine.template(), found)
+        for i, (run, checkpoint) in enumerate(zip(self.runs, found)):
+            self.candidates[i].restore(checkpoint.candidates)
+            self.moved[i], self.spent = checkpoint.moved, checkpoint.seconds
             assert run.path is not None
-            if not (run.path / "checkpoint.npz").exists():
-                return  # stopped before the first checkpoint: start again
-            loaded.append(storage.load(run.path / "checkpoint.npz", "checkpoint"))
-        if len({data["done"] for _, data in loaded}) > 1:
-            raise ValueError("the runs are not at the same iteration: resume them one by one")
-        template = self.engine.template()
-        count = len(_leaves(template))
-        self.states = _unflatten(
-            template, [np.stack([arrays[f"state.{j}"] for arrays, _ in loaded]) for j in range(count)]
-        )
-        for i, (run, (arrays, data)) in enumerate(zip(self.runs, loaded)):
-            names = self.candidates[i].arrays()
-            self.candidates[i].restore({name: arrays[f"candidates.{name}"] for name in names})
-            self.moved[i], self.spent = data["moved"], data["seconds"]
-            assert run.path is not None
-            if data["done"]:
-                run.metrics = {k: v[: data["done"]] for k, v in read_metrics(run.path / "metrics.csv").items()}
+            if checkpoint.done:
+                run.metrics = {k: v[: checkpoint.done] for k, v in read_metrics(run.path / "metrics.csv").items()}
 
 
 def flat(problem: Problem, metrics: dict[str, Any], k: int) -> dict[str, float]:
@@ -322,55 +380,24 @@ def _row(value: Any, i: int) -> Any:
     return Estimate(*(part[i] for part in value)) if isinstance(value, Estimate) else value[i]
 
 
-def _leaves(tree: Any) -> list[Any]:
-    if hasattr(tree, "_fields") or isinstance(tree, tuple | list):
-        return [leaf for part in tree for leaf in _leaves(part)]
-    return [tree]
+def load(path: str | Path, cost: CostFunction | None = None) -> Run:
+    """A run from its folder; a task of your own has to be registered first (`pcces.envs.register_task`).
 
-
-def _unflatten(template: Any, leaves: list[Any]) -> Any:
-    left = iter(leaves)
-
-    def build(part: Any) -> Any:
-        if hasattr(part, "_fields"):
-            return type(part)(*(build(child) for child in part))
-        if isinstance(part, tuple | list):
-            return type(part)(build(child) for child in part)
-        return next(left)
-
-    return build(template)
-
-
-def make_engine(run: Run, seeds: Sequence[int], settings: Settings) -> Any:
-    """Where the episodes of these runs are played."""
-    from pcces.engines.device import DeviceEngine, configure
-    from pcces.rl.on_device import program
-
-    configure()
-    return DeviceEngine(run.task, run.shape, program(run.task, run.shape, run.problem, settings), seeds)
-
-
-def player(run: Run) -> Any:
-    """Something that plays a finished run's policy."""
-    from pcces.engines.device import Player, configure
-
-    configure()
-    return Player(run.task, run.shape)
-
-
-def load(path: str | Path) -> Run:
-    """A run from its folder; a task of your own has to be registered first (`pcces.envs.register_task`)."""
+    A cost function that the run was given has to be given again to evaluate it; for all else it is not needed.
+    """
     path = Path(path)
-    if not (path / "config.json").exists():
-        raise FileNotFoundError(f"{path} is not a run folder: it has no config.json")
-    config = json.loads((path / "config.json").read_text())
-    task = make(config["task"])
+    config = read_config(path)
+    task: Task | Simulator
+    if config.get("simulator"):
+        task = where.remembered(config["task"], config["simulator"], cost)
+    else:
+        task = where.find(config["task"], "device")[0]
     settings = config["settings"]
     problem = problem_for(
         task,
         settings["mu"],
         tuple(config["thresholds"]) or None,
-        tuple(config["entropy_bounds"]),
+        from_json(config["entropy_bounds"]),
         settings["discounted"],
     )
     shape = Policy(task.observation_size, task.actions, tuple(settings["hidden"]))

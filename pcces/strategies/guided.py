@@ -2,8 +2,8 @@
 
 C_k = alpha / n I + (1 - alpha) / r U_k U_k^T, with U_k an orthonormal basis of the last m surrogates and r its rank.
 U_k is never formed by a QR of a half-empty archive (which would turn the empty columns into coordinate axes) and no
-n x n matrix appears: the m x m Gram matrix S^T S = V diag(l) V^T gives U = S V diag(l)^-1/2, and the columns without
-energy drop out.
+n x n matrix appears: the m x m Gram matrix S^T S gives T with T S^T S T^T = I, hence U = S T^T, and what has no energy
+drops out.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from pcces.arrays import Array, array_namespace
+from pcces.factor import inverse_factor
 from pcces.strategies.base import Strategy, descent_weights
 
 
@@ -32,11 +33,8 @@ def orthonormal_rows(archive: Array, tolerance: float = 1e-4) -> tuple[Array, Ar
     >>> int(rank), np.round(np.abs(basis).sum(), 6)
     (1, np.float64(1.0))
     """
-    xp = array_namespace(archive)
-    energy, vectors = xp.linalg.eigh(archive @ archive.T)
-    keep = energy > tolerance**2 * xp.max(energy)
-    scale = xp.where(keep, 1 / xp.sqrt(xp.where(keep, energy, 1.0)), 0.0)
-    return (vectors * scale).T @ archive, xp.sum(xp.astype(keep, archive.dtype))
+    mix, rank = inverse_factor(archive @ archive.T, tolerance)
+    return mix @ archive, rank
 
 
 def remember(archive: Array, gradient: Array) -> Array:

@@ -1,0 +1,203 @@
+"""Useful environment steps a second on every engine, beside the usual ways to step Gymnasium environments.
+
+    make bench-engines            # writes the tables of docs/engines.md
+
+An iteration of PCCES is timed: population 240, the episodes of its members, of the incumbent and of the trial point. Only
+steps of episodes that had not ended count. The vector environments step the same environments, with the same policy applied to all
+of them at once, and nothing else: no search, no surrogate gradients.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import functools
+import os
+import platform
+import statistics
+import sys
+import time
+import warnings
+
+import numpy as np
+
+from pcces.envs import make
+from pcces.envs.simulator import simulator
+from pcces.rl.iteration import start
+from pcces.rl.normalizer import Normalizer, identity, normalise
+from pcces.rl.policy import Policy, forward
+from pcces.rl.problem import problem_for
+from pcces.rl.settings import make_settings
+
+SETTINGS = dict(
+    population=240, hidden=(64, 64), initial_tries=1, last_layer=0.3, warm_up=0, sigma_es0=0.05, sigma0=1e-6,
+    sigma_max=1e-5,
+)  # fmt: skip
+EPISODES = {
+    "CartPole-v1": dict(member_episodes=2, episodes=32, metric_episodes=32),
+    "AntBulletEnv-v0": dict(member_episodes=1, episodes=1, metric_episodes=1),  # an iteration takes a minute or two
+}
+
+
+def balancing(policy: Policy, normalizer: Normalizer) -> np.ndarray:
+    """A policy that keeps CartPole's pole up for all 500 steps, also when it is disturbed a little."""
+    x = np.zeros(policy.size, np.float32)
+    layers, _ = policy.unpack(x)
+    layers[0].weights[:, 0] = np.array([0.02, 0.05, 0.5, 0.3]) * np.asarray(normalizer.std)
+    layers[1].weights[0, 0] = 1
+    layers[2].weights[0] = [-40, 40]
+    return x
+
+
+def first_state(name: str, engine, x: np.ndarray | None):
+    """The state an iteration is timed from: a random policy, or the given one."""
+    state = engine.start()
+    if x is None:
+        return state
+    learner = start(
+        x, identity(np.zeros(engine.task.observation_size, np.float32)), len(engine.problem.names), engine.settings
+    )
+    return type(engine)._stack([learner])
+
+
+def on_workers(name: str, kind: str, workers: int, balanced: bool, iterations: int) -> dict:
+    from pcces.rl.on_workers import WorkerEngine
+
+    if kind == "ray":
+        from pcces.engines.cluster import RayPool as Pool
+    else:
+        from pcces.engines.local import LocalPool as Pool
+    sim = simulator(name)
+    settings = make_settings(**SETTINGS, **EPISODES[name])
+    policy = Policy(sim.observation_size, sim.actions, settings.hidden)
+    engine = WorkerEngine(
+        sim, policy, problem_for(sim, settings.mu), settings, [0], functools.partial(Pool, workers=workers)
+    )
+    try:
+        state = first_state(name, engine, balancing(policy, identity(np.zeros(4, np.float32))) if balanced else None)
+        engine.play(
+            state.es.x[0], identity(np.zeros(sim.observation_size, np.float32)), 2 * workers, seed=0
+        )  # all is warm
+        rates, sent = [], []
+        for _ in range(iterations):
+            before, began = engine.pool.traffic, time.perf_counter()
+            _, metrics = engine.advance(state, 1)
+            rates.append(float(metrics["steps"].sum()) / (time.perf_counter() - began))
+            sent.append(engine.pool.traffic - before)
+    finally:
+        engine.close()
+    played = settings.population * settings.member_episodes + settings.episodes + settings.metric_episodes
+    return {"rate": statistics.median(rates), "best": max(rates), "bytes": statistics.median(sent) / played}
+
+
+def on_device(name: str, balanced: bool, iterations: int) -> dict:
+    from pcces.engines.device import DeviceEngine, configure
+    from pcces.rl.on_device import program
+
+    configure()
+    task = make(name)
+    settings = make_settings(**SETTINGS, **EPISODES[name])
+    policy = Policy(task.observation_size, task.actions, settings.hidden)
+    problem = problem_for(task, settings.mu)
+    engine = DeviceEngine(task, policy, program(task, policy, problem, settings), [0])
+    state = engine.start()
+    if balanced:
+        x = balancing(policy, identity(np.zeros(4, np.float32)))
+        state = state._replace(es=state.es._replace(x=x[None]), normalizer=state.normalizer._replace(
+            mean=np.zeros((1, 4), np.float32), std=np.ones((1, 4), np.float32)))  # fmt: skip
+    engine.advance(state, 1)
+    rates = []
+    for _ in range(iterations):
+        began = time.perf_counter()
+        _, metrics = engine.advance(state, 1)
+        rates.append(float(metrics["steps"].sum()) / (time.perf_counter() - began))
+    return {"rate": statistics.median(rates), "best": max(rates), "bytes": None}
+
+
+def vectorised(name: str, kind: str, balanced: bool, seconds: float, count: int = 16) -> dict:
+    """`count` environments stepped together by one policy: SyncVectorEnv in this process, AsyncVectorEnv in a process each."""
+    import gymnasium
+
+    if "Bullet" in name:
+        import pybullet_envs_gymnasium  # noqa: F401
+    sim = simulator(name)
+    policy = Policy(sim.observation_size, sim.actions, (64, 64))
+    normalizer = identity(np.zeros(sim.observation_size, np.float32))
+    x = balancing(policy, normalizer) if balanced else policy.init(
+        np.random.default_rng(0).standard_normal(policy.size).astype(np.float32), last=0.3)  # fmt: skip
+    layers, log_std = policy.unpack(x)
+    rng = np.random.default_rng(0)
+    with quiet():
+        envs = gymnasium.make_vec(name, num_envs=count, vectorization_mode=kind)
+        observations, _ = envs.reset(seed=0)
+        done = np.zeros(count, bool)
+        useful, began = 0, time.perf_counter()
+        while time.perf_counter() - began < seconds:
+            head = forward(layers, normalise(normalizer, np.asarray(observations, np.float32).T))
+            if policy.discrete:
+                actions = policy.act(head, log_std, rng.random(count, dtype=np.float32))
+            else:
+                z = rng.standard_normal((policy.outputs, count), dtype=np.float32)
+                actions = np.clip(
+                    policy.act(head, log_std, z).T, envs.single_action_space.low, envs.single_action_space.high
+                )
+            observations, _, terminated, truncated, _ = envs.step(actions)
+            useful += int((~done).sum())  # the step after an end only starts the next episode
+            done = terminated | truncated
+        rate = useful / (time.perf_counter() - began)
+        envs.close()
+    return {"rate": rate, "best": rate, "bytes": None}
+
+
+@contextlib.contextmanager
+def quiet():
+    from pcces.envs.simulator import quiet as silent
+
+    with silent(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def table(title: str, rows: list) -> None:
+    print(f"\n{title}\n\n| | steps/s | best | bytes an episode |\n| --- | ---: | ---: | ---: |")
+    for name, run in rows:
+        found = run()
+        sent = "" if found["bytes"] is None else f"{found['bytes']:,.0f}"
+        print(f"| {name} | {found['rate']:,.0f} | {found['best']:,.0f} | {sent} |".replace(",", " "), flush=True)
+
+
+def others(name: str, balanced: bool, repeats: int, seconds: float) -> list:
+    """The rows that every environment has."""
+    return [
+        *(
+            (f"{kind} x{n}", functools.partial(on_workers, name, kind, n, balanced, repeats))
+            for kind in ("local", "ray")
+            for n in (1, 2)
+        ),
+        ("SyncVectorEnv of 16", functools.partial(vectorised, name, "sync", balanced, seconds)),
+        ("AsyncVectorEnv of 2", functools.partial(vectorised, name, "async", balanced, seconds, 2)),
+        ("AsyncVectorEnv of 16", functools.partial(vectorised, name, "async", balanced, seconds)),
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="one short measurement of each, to see that all works")
+    parser.add_argument("--only", default="", help="rows whose name contains this")
+    options = parser.parse_args()
+    repeats, seconds = (1, 0.5) if options.quick else (5, 10.0)
+
+    def measured(rows):
+        return [(name, run) for name, run in rows if options.only in name]
+
+    print(f"{platform.processor() or platform.machine()}, {len(os.sched_getaffinity(0))} cores, Python "
+          f"{platform.python_version()}, load {os.getloadavg()[0]:.1f}", file=sys.stderr)  # fmt: skip
+    titles = {True: "CartPole-v1, balancing (500 steps an episode)", False: "CartPole-v1, random policies"}
+    for balanced, title in titles.items():
+        rows = [("device", functools.partial(on_device, "CartPole-v1", balanced, repeats))]
+        table(title, measured([*rows, *others("CartPole-v1", balanced, repeats, seconds)]))
+    table("PyBullet Ant, random policies", measured(others("AntBulletEnv-v0", False, 1, seconds)))
+
+
+if __name__ == "__main__":
+    main()

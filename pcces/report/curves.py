@@ -1,0 +1,96 @@
+"""The course of runs, as charts: one line for a run, the mean with a band for several seeds of the same thing."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from pcces.report.page import Chart, Limit, Series, plain
+from pcces.runs import Run
+
+RECENT = 20  # iterations the acceptance rate looks back
+
+
+def variants(runs: Sequence[Run]) -> dict[str, list[Run]]:
+    """The runs by what was run: runs that differ in nothing but their seed share a name.
+
+    The name says the algorithm, the preset unless it is the default, and whatever else tells it from the others.
+    """
+    found: dict[str, list[Run]] = {}
+    for run in runs:
+        found.setdefault(json.dumps(_what(run)), []).append(run)
+    named: dict[str, list[Run]] = {}
+    for same in found.values():
+        mine = _what(same[0])
+        name = _name(same[0])
+        rivals = [_what(other[0]) for other in found.values() if _name(other[0]) == name]
+        different = [key for key in mine if any(rival.get(key) != mine[key] for rival in rivals)]
+        name += "".join(f", {key} {plain(mine[key])}" for key in different)
+        named[name] = same
+    return named
+
+
+def _name(run: Run) -> str:
+    preset = run.config["preset"]
+    return run.config["algorithm"] + ("" if preset == "default" else f" ({preset})")
+
+
+def _what(run: Run) -> dict[str, object]:
+    """All of a run's configuration but its seed."""
+    c = run.config
+    what = {name: c[name] for name in ("task", "algorithm", "preset", "thresholds", "entropy_bounds")}
+    return what | dict(c["settings"])
+
+
+def charts(runs: Sequence[Run]) -> list[Chart]:
+    """Return, each cost with its threshold, entropy with its bounds, step size and acceptance of runs on one task."""
+    first = runs[0]
+    problem, task = first.problem, first.task
+    named = variants(runs)
+
+    def chart(title: str, column: str, limits: Sequence[Limit] = (), log: bool = False, recent: int = 1) -> Chart:
+        series = [
+            line for name, same in named.items() for line in [_series(name, same, column, recent)] if line is not None
+        ]
+        return Chart(title, series, limits, log=log)
+
+    solved = task.reward_threshold
+    goal = [Limit(solved, f"solved from {solved:g}", always=False, goal=True)] if solved is not None else []
+    made = [chart("return", "return", goal)]
+    for i, name in enumerate(problem.cost_names):
+        limits = sorted({run.problem.thresholds[i] for run in runs})
+        made.append(chart(name, f"cost_{name}", [Limit(value, f"limit {value:g}") for value in limits]))
+    low, high = problem.entropy_bounds
+    bounds = [Limit(high, f"at most {high:g}", always=False), Limit(low, f"at least {low:g}", always=False)]
+    made.append(chart("entropy of an episode", "entropy", [bound for bound in bounds if math.isfinite(bound.value)]))
+    made.append(chart("step size sigma", "sigma", log=True))
+    made.append(chart(f"accepted, share of the last {RECENT} iterations", "success", recent=RECENT))
+    return [one for one in made if one.series]
+
+
+def _series(name: str, runs: Sequence[Run], column: str, recent: int) -> Series | None:
+    curves = [np.asarray(run.metrics[column], dtype=float) for run in runs if run.metrics.get(column)]
+    if not curves:
+        return None
+    length = min(map(len, curves))  # runs that are not finished may have come less far
+    rows = np.array([_recent_mean(curve, recent)[:length] for curve in curves])
+    x = [float(k) for k in runs[0].metrics["iteration"][:length]]
+    if len(rows) == 1:
+        return Series(f"{name}, seed {runs[0].config['seed']}", x, rows[0], group=name)
+    middle, spread = rows.mean(0), rows.std(0, ddof=1)
+    return Series(f"{name}, mean of {len(rows)}", x, middle, middle - spread, middle + spread, group=name)
+
+
+def _recent_mean(values: np.ndarray, count: int) -> np.ndarray:
+    """The mean of each value and the `count` - 1 before it.
+
+    >>> _recent_mean(np.array([1.0, 0.0, 0.0, 0.0]), 2)
+    array([1. , 0.5, 0. , 0. ])
+    """
+    total = np.cumsum(np.concatenate([[0.0], values]))
+    k = np.arange(1, len(values) + 1)
+    start = np.maximum(k - count, 0)
+    return (total[k] - total[start]) / (k - start)

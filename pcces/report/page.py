@@ -1,0 +1,271 @@
+"""A page as data: a list of sections, charts among them, and its HTML: one file that needs nothing else.
+
+Charts are drawn in the browser from the numbers in the page (page.js). Everything else is there without a script, too.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Protocol
+
+from pcces import storage
+
+Cell = str | int | float | bool | None
+
+
+class Section(Protocol):
+    """Anything with an HTML form can stand on a page."""
+
+    def html(self) -> str:
+        """The section's markup."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """A line of a chart, with a band around it where `low` and `high` are given.
+
+    Series of one group have the same colour on the whole page, and one entry in the legend; without a group, the name is one.
+    """
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+    low: Sequence[float] | None = None
+    high: Sequence[float] | None = None
+    group: str = ""
+
+    def __post_init__(self) -> None:
+        lengths = {len(part) for part in (self.x, self.y, self.low, self.high) if part is not None}
+        if len(lengths) > 1:
+            raise ValueError(f"the parts of the series {self.name!r} differ in length: {sorted(lengths)}")
+        if (self.low is None) != (self.high is None):
+            raise ValueError(f"the series {self.name!r} has one side of a band only")
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A horizontal line, of a limit to keep or a `goal` to reach.
+
+    Unless `always`, one far away from the data is only pointed at, and does not squeeze them.
+    """
+
+    value: float
+    name: str
+    always: bool = True
+    goal: bool = False
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Lines over a common axis."""
+
+    title: str
+    series: Sequence[Series]
+    limits: Sequence[Limit] = ()
+    x_label: str = "iteration"
+    log: bool = False
+    note: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for page.js; what is not a finite number becomes None.
+
+        >>> Chart("return", [Series("a", [0, 1], [2.0, math.nan])]).to_dict()["series"][0]["y"]
+        [2.0, None]
+        """
+        series = [
+            {
+                "name": s.name,
+                "group": s.group or s.name,
+                "x": finite(s.x),
+                "y": finite(s.y),
+                "low": finite(s.low) if s.low is not None else None,
+                "high": finite(s.high) if s.high is not None else None,
+            }
+            for s in self.series
+        ]
+        limits = [asdict(limit) for limit in self.limits if math.isfinite(limit.value)]
+        return {"title": self.title, "series": series, "limits": limits, "xLabel": self.x_label, "log": self.log}
+
+
+def finite(values: Sequence[float]) -> list[float | None]:
+    """Numbers as JSON knows them, with six digits: a chart shows no more.
+
+    >>> finite([1.23456789, float("inf")])
+    [1.23457, None]
+    """
+    return [float(f"{float(v):.6g}") if math.isfinite(v) else None for v in values]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The headline: green, red, or grey while nothing is known."""
+
+    holds: bool | None
+    title: str
+    points: Sequence[str] = ()
+    note: str = ""
+
+    def html(self) -> str:
+        """The section's markup."""
+        kind = {True: "holds", False: "fails", None: "open"}[self.holds]
+        sign = {True: "✓", False: "✗", None: "…"}[self.holds]
+        points = "".join(f"<li>{escape(point)}</li>" for point in self.points)
+        return (
+            f'<section class="verdict {kind}"><span class="sign" aria-hidden="true">{sign}</span><div>'
+            f"<h2>{escape(self.title)}</h2>"
+            + (f"<ul>{points}</ul>" if points else "")
+            + (f"<p>{escape(self.note)}</p>" if self.note else "")
+            + "</div></section>"
+        )
+
+
+@dataclass(frozen=True)
+class Charts:
+    """Charts side by side, as many as fit."""
+
+    title: str
+    charts: Sequence[Chart]
+    note: str = ""
+
+    def html(self) -> str:
+        """The section's markup."""
+        figures = "".join(
+            f'<figure class="chart"><figcaption>{escape(chart.title)}'
+            + (f" <small>{escape(chart.note)}</small>" if chart.note else "")
+            + f'</figcaption><script type="application/json">{as_json(chart.to_dict())}</script></figure>'
+            for chart in self.charts
+        )
+        return _section(self.title, f'<div class="charts">{figures}</div>', self.note)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An image, inlined."""
+
+    title: str
+    data: bytes
+    alt: str
+    caption: str = ""
+    media: str = "image/gif"
+
+    def html(self) -> str:
+        """The section's markup."""
+        source = f"data:{self.media};base64,{base64.b64encode(self.data).decode()}"
+        return _section(self.title, f'<img src="{source}" alt="{escape(self.alt)}">', self.caption)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of numbers and words; True and False are shown as yes and no."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    note: str = ""
+
+    def html(self) -> str:
+        """The section's markup."""
+        head = "".join(f"<th>{escape(name)}</th>" for name in self.columns)
+        body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in self.rows)
+        table = f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+        return _section(self.title, table, self.note)
+
+
+@dataclass(frozen=True)
+class Details:
+    """Names and values, folded away until asked for."""
+
+    title: str
+    items: Mapping[str, Any]
+
+    def html(self) -> str:
+        """The section's markup."""
+        rows = "".join(
+            f"<tr><td>{escape(name)}</td><td>{escape(plain(value))}</td></tr>" for name, value in self.items.items()
+        )
+        return f'<details><summary>{escape(self.title)}</summary><div class="wide"><table class="names"><tbody>{rows}</tbody></table></div></details>'
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Two or more sections beside each other where there is room."""
+
+    sections: Sequence[Section]
+
+    def html(self) -> str:
+        """The sections' markup."""
+        return f'<div class="columns">{"".join(section.html() for section in self.sections)}</div>'
+
+
+@dataclass(frozen=True)
+class Page:
+    """A title and sections.
+
+    >>> chart = Chart("return", [Series("seed 0", [0, 1, 2], [1.0, 4.0, 9.0])], [Limit(8.0, "enough")])
+    >>> page = Page("An example", [Verdict(True, "It holds"), Charts("Curves", [chart])])
+    >>> "It holds" in page.html() and "<figcaption>return</figcaption>" in page.html()
+    True
+    """
+
+    title: str
+    sections: Sequence[Section]
+    subtitle: str = ""
+
+    def html(self) -> str:
+        """The whole file."""
+        here = files("pcces.report")
+        parts = {
+            "title": escape(self.title),
+            "style": here.joinpath("page.css").read_text(encoding="utf-8"),
+            "script": here.joinpath("page.js").read_text(encoding="utf-8"),
+            "subtitle": f"<p>{escape(self.subtitle)}</p>" if self.subtitle else "",
+            "body": "\n".join(section.html() for section in self.sections),
+        }
+        html = here.joinpath("page.html").read_text(encoding="utf-8")
+        before, *pieces = html.split("{{")  # split once: what is filled in may hold braces itself
+        return before + "".join(parts[name] + rest for name, _, rest in (piece.partition("}}") for piece in pieces))
+
+    def save(self, path: str | Path) -> Path:
+        """Write the page; an old one is replaced."""
+        storage.write_atomically(path, self.html().encode())
+        return Path(path)
+
+
+def as_json(data: Any) -> str:
+    """JSON that can stand inside a script element."""
+    return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("</", "<\\/")
+
+
+def plain(value: Any) -> str:
+    """A value as a person writes it.
+
+    >>> plain(0.30000001), plain([10, 10]), plain(None), plain(True)
+    ('0.3', '10, 10', '–', 'yes')
+    """
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.5g}"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(plain, value))
+    return str(value)
+
+
+def _cell(value: Cell) -> str:
+    if isinstance(value, bool):
+        return f'<td class="{"good" if value else "bad"}">{plain(value)}</td>'
+    return f"<td>{escape(f'{value:.4g}' if isinstance(value, float) else plain(value))}</td>"
+
+
+def _section(title: str, content: str, note: str = "") -> str:
+    note = f'<p class="note">{escape(note)}</p>' if note else ""
+    return f"<section><h2>{escape(title)}</h2>{content}{note}</section>"

@@ -1,0 +1,102 @@
+"""Checkpoints of runs that advance together: all of them are at the same iteration, even after a kill between two files.
+
+A checkpoint is written next to the one before it, and takes its place when the checkpoints of all seeds are written.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pcces import storage
+from pcces.runs import Run
+
+NAME, NEXT = "checkpoint.npz", ".checkpoint-next.npz"
+
+
+class Checkpoint(NamedTuple):
+    """All that one run needs to go on to the same end."""
+
+    state: list[np.ndarray]  # the leaves of the algorithm's state
+    candidates: dict[str, np.ndarray]
+    done: int  # iterations
+    moved: bool  # whether the last of them accepted its trial point
+    seconds: float  # spent so far
+
+
+def write(runs: Sequence[Run], found: Sequence[Checkpoint]) -> None:
+    """Write the checkpoints of all runs that have a folder."""
+    there = [(run, run.path, checkpoint) for run, checkpoint in zip(runs, found) if run.path is not None]
+    for run, path, checkpoint in there:
+        arrays = {f"state.{j}": leaf for j, leaf in enumerate(checkpoint.state)}
+        arrays |= {f"candidates.{name}": value for name, value in checkpoint.candidates.items()}
+        data = {"done": checkpoint.done, "moved": checkpoint.moved, "seconds": checkpoint.seconds}
+        storage.save(path / NEXT, "checkpoint", arrays, data | _owner(run))
+    for _, path, _ in there:
+        os.replace(path / NEXT, path / NAME)
+
+
+def read(runs: Sequence[Run]) -> list[Checkpoint] | None:
+    """The newest checkpoints that all of these runs have, or None if some run has none yet."""
+    found = []
+    for run in runs:
+        assert run.path is not None
+        if not (run.path / NAME).exists() and not (run.path / NEXT).exists():
+            return None
+        mine = [_read(run, run.path / name) for name in (NAME, NEXT) if (run.path / name).exists()]
+        found.append({checkpoint.done: checkpoint for checkpoint in mine})
+    common = set.intersection(*(set(mine) for mine in found))
+    if not common:
+        raise ValueError("the runs are not at the same iteration: resume them one by one")
+    return [mine[max(common)] for mine in found]
+
+
+def _owner(run: Run) -> dict[str, Any]:
+    return {name: run.config[name] for name in ("task", "algorithm", "seed")}
+
+
+def _read(run: Run, file: Path) -> Checkpoint:
+    arrays, data = storage.load(file, "checkpoint")
+    for name, mine in _owner(run).items():
+        if data.get(name) != mine:
+            raise ValueError(f"{file} is the checkpoint of a run with {name} {data.get(name)!r}, not {mine!r}")
+    count = sum(name.startswith("state.") for name in arrays)
+    return Checkpoint(
+        [arrays[f"state.{j}"] for j in range(count)],
+        {name.partition(".")[2]: value for name, value in arrays.items() if name.startswith("candidates.")},
+        data["done"],
+        data["moved"],
+        data["seconds"],
+    )
+
+
+def leaves(tree: Any) -> list[Any]:
+    """The arrays in a state made of tuples, in order.
+
+    >>> leaves((1, (2, 3)))
+    [1, 2, 3]
+    """
+    if hasattr(tree, "_fields") or isinstance(tree, tuple | list):
+        return [leaf for part in tree for leaf in leaves(part)]
+    return [tree]
+
+
+def stacked(template: Any, found: Sequence[Checkpoint]) -> Any:
+    """The states of all runs, seeds first, in the structure of the template."""
+    count = len(leaves(template))
+    if any(len(checkpoint.state) != count for checkpoint in found):
+        raise ValueError("the checkpoint is of another version of pcces: start the run again")
+    left = iter([np.stack([checkpoint.state[j] for checkpoint in found]) for j in range(count)])
+
+    def build(part: Any) -> Any:
+        if hasattr(part, "_fields"):
+            return type(part)(*(build(child) for child in part))
+        if isinstance(part, tuple | list):
+            return type(part)(build(child) for child in part)
+        return next(left)
+
+    return build(template)

@@ -1,0 +1,179 @@
+"""Where a task's episodes are played: on the device if it is written in JAX, by workers if it is a simulator."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pcces.envs import make, tasks
+from pcces.envs.registry import ALIASES
+from pcces.envs.simulator import CostFunction, Simulator, simulator
+from pcces.envs.task import Task
+from pcces.rl.settings import Settings
+
+if TYPE_CHECKING:
+    from pcces.runs import Run
+
+ENGINES = ("device", "local", "ray")
+CERTIFY_EPISODES = {"device": 1000, "local": 200, "ray": 200}
+CALM_START = {"initial_tries": 1, "last_layer": 0.3}  # on workers, which are too slow to try a thousand policies
+
+
+def name_of(task: str | Task | Simulator) -> str:
+    """What a task is called in configurations and folders.
+
+    >>> name_of("CartPoleSafeDelayed-v0")
+    'CartSafeDelayed-v0'
+    """
+    return ALIASES.get(task, task) if isinstance(task, str) else task.name
+
+
+def find(
+    task: str | Task | Simulator, engine: str | None = None, cost: CostFunction | None = None
+) -> tuple[Task | Simulator, str]:
+    """The task, and the engine that plays it: None means the device for JAX tasks and local workers for anything else.
+
+    >>> find("CartPole-v1")[1], find("CartPole-v1", "local")[0].max_steps
+    ('device', 500)
+    """
+    if engine is not None and engine not in ENGINES:
+        raise ValueError(f"unknown engine {engine!r}; there are {', '.join(ENGINES)}")
+    name = name_of(task)
+    in_jax = isinstance(task, Task) or name in tasks()
+    if engine is None:
+        engine = "device" if in_jax and cost is None else "local"
+    if engine == "device":
+        if isinstance(task, Simulator) or (not in_jax and _is_simulator(name)):
+            raise ValueError(f"{name} is a simulator, not a task in JAX: give engine='local' or 'ray', not 'device'")
+        if cost is not None:
+            raise ValueError("a task in JAX has its own costs: a cost function needs engine='local' or 'ray'")
+        return make(task), engine
+    if isinstance(task, Simulator):
+        return (task if cost is None else simulator(name, cost, **task.options)), engine
+    if in_jax:
+        return _by_workers(make(task), cost), engine
+    return _other(name, cost), engine
+
+
+def _is_simulator(name: str) -> bool:
+    try:
+        _other(name, None)
+    except ValueError as error:
+        return "unknown task" not in str(error)
+    return True
+
+
+def _other(name: str, cost: CostFunction | None) -> Simulator:
+    """A simulator by name: a safety task, or whatever Gymnasium knows."""
+    from pcces.envs.safety.simulator import known_as, safety_simulator
+
+    if cost is None and known_as(name):
+        return safety_simulator(name)
+    return simulator(name, cost)
+
+
+def _by_workers(task: Task, cost: CostFunction | None) -> Simulator:
+    """One of our tasks as a simulator: Gymnasium's own where it has one of that name, else ours one step at a time."""
+    import gymnasium
+
+    theirs = task.name in gymnasium.registry and not task.cost_names
+    found = simulator(task.name if theirs else f"pcces/{task.name}", cost)
+    if cost is None and task.cost_names:
+        found = replace(
+            found, cost_names=task.cost_names, thresholds=tuple(task.thresholds), cost_bounds=task.cost_bounds
+        )
+    return replace(found, name=task.name, entropy_bounds=task.entropy_bounds)
+
+
+def remembered(name: str, data: dict[str, Any], cost: CostFunction | None) -> Simulator:
+    """The simulator of a run folder."""
+    from pcces.envs.safety.simulator import known_as, safety_simulator
+
+    if not data["cost_function"] and known_as(name):
+        return safety_simulator(name)
+    found = Simulator.from_dict(name, data, cost)
+    if name in tasks():
+        import gymnasium
+
+        id_ = name if name in gymnasium.registry and not make(name).cost_names else f"pcces/{name}"
+        found = replace(found, spec=gymnasium.spec(id_))
+    return found
+
+
+def checked(engine: str, workers: int | None, ray_address: str | None, step_timeout: float | None) -> dict[str, Any]:
+    """What is asked of the engine, as plain data, if it has a meaning.
+
+    >>> checked("local", 2, None, 10.0)
+    {'workers': 2, 'ray_address': None, 'step_timeout': 10.0}
+    """
+    if engine == "device":
+        if workers is not None:
+            raise ValueError(f"the device engine uses every core by itself: workers={workers} has no meaning for it")
+        if step_timeout is not None:
+            raise ValueError("a step on the device cannot hang: step_timeout is for engine='local' and 'ray'")
+    if ray_address is not None and engine != "ray":
+        raise ValueError("ray_address is the address of a Ray cluster: give engine='ray' with it")
+    if workers is not None and workers < 1:
+        raise ValueError(f"workers must be at least 1, got {workers}")
+    if step_timeout is not None and not step_timeout > 0:
+        raise ValueError(f"step_timeout must be a positive number of seconds, got {step_timeout}")
+    return {"workers": workers, "ray_address": ray_address, "step_timeout": step_timeout}
+
+
+def make_engine(run: Run, seeds: Sequence[int], settings: Settings) -> Any:
+    """What advances these runs."""
+    c = run.config
+    if c.get("engine", "device") == "device":
+        from pcces.engines.device import DeviceEngine, configure
+        from pcces.rl.on_device import program
+
+        assert isinstance(run.task, Task)
+        configure()
+        return DeviceEngine(run.task, run.shape, program(run.task, run.shape, run.problem, settings), seeds)
+    return _workers(run, seeds, settings, c["engine"], c.get("workers"), c.get("ray_address"))
+
+
+def _workers(
+    run: Run, seeds: Sequence[int], settings: Settings, engine: str, workers: int | None, address: str | None
+) -> Any:
+    from pcces.rl.on_workers import WorkerEngine
+
+    assert isinstance(run.task, Simulator)
+    pool: Callable[..., Any]
+    if engine == "ray":
+        from pcces.engines.cluster import RayPool
+
+        pool = functools.partial(RayPool, workers=workers, address=address)
+    else:
+        from pcces.engines.local import LocalPool
+
+        pool = functools.partial(LocalPool, workers=workers)
+    return WorkerEngine(
+        run.task, run.shape, run.problem, settings, seeds, pool, run.config.get("step_timeout")
+    )  # fmt: skip
+
+
+def close(engine: Any) -> None:
+    """Let go of what an engine holds."""
+    if hasattr(engine, "close"):
+        engine.close()
+
+
+@contextmanager
+def playing(run: Run) -> Iterator[Any]:
+    """A function that plays fresh episodes of policies of a finished run; simulators run in workers of this machine."""
+    if isinstance(run.task, Simulator):
+        run = replace(run, task=run.task.known())
+        engine = _workers(run, [0], Settings.from_dict(run.config["settings"]), "local", None, None)
+    else:
+        from pcces.engines.device import Player, configure
+
+        configure()
+        engine = Player(run.task, run.shape)
+    try:
+        yield engine.play
+    finally:
+        close(engine)

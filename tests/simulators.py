@@ -1,0 +1,137 @@
+"""Small environments for the tests of engines and simulators, well-behaved and not."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+
+class Line(gymnasium.Env):
+    """A point on a line that wants to be at 0: one observation, one action, 20 steps."""
+
+    observation_space: Any = spaces.Box(-10, 10, (1,), np.float32)
+    action_space: Any = spaces.Box(-1, 1, (1,), np.float32)
+
+    def __init__(self, costs: str = "", folder: str = ""):
+        self.costs, self.folder = costs, folder
+        self.position, self.time, self.seed = 0.0, 0, 0
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict]:
+        super().reset(seed=seed)
+        self.seed = -1 if seed is None else seed
+        self.position, self.time = float(self.np_random.uniform(-1, 1)), 0
+        return self._observation(), {}
+
+    def _observation(self) -> np.ndarray:
+        return np.array([self.position], np.float32)
+
+    def step(self, action: Any) -> Any:
+        self.position += 0.3 * float(np.asarray(action).reshape(-1)[0])
+        self.time += 1
+        reward, cost = -abs(self.position), float(self.position > 0.5)
+        if self.costs == "six":
+            return self._observation(), reward, cost, False, self.time >= 20, {}
+        info = {"cost": {"cost": cost}, "constraint_costs": {"constraint_costs": [cost, 1.0]}}.get(self.costs, {})
+        return self._observation(), reward, False, self.time >= 20, info
+
+
+class Numbered(Line):
+    """Actions 3, 4, 5: left, stay, right."""
+
+    action_space = spaces.Discrete(3, start=3)
+
+    def step(self, action: Any) -> Any:
+        assert self.action_space.contains(action), action
+        return super().step(action - 4)
+
+
+class Dict(Line):
+    observation_space = spaces.Dict({"position": spaces.Box(-10, 10, (1,)), "time": spaces.Box(0, 20, (1,))})
+
+    def _observation(self) -> Any:
+        return {"position": super()._observation(), "time": np.array([self.time], np.float32)}
+
+
+class Picture(Line):
+    observation_space = spaces.Box(0, 1, (3, 3))
+
+
+class Switches(Line):
+    action_space = spaces.MultiBinary(2)
+
+
+class Keeping(Line):
+    """Keeps the actions and hands out one and the same array as observation, as some simulators do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept: list[Any] = []
+        self.buffer = np.zeros(1, np.float32)
+
+    def _observation(self) -> np.ndarray:
+        self.buffer[0] = self.position
+        return self.buffer
+
+    def step(self, action: Any) -> Any:
+        self.kept.append(action)
+        return super().step(action)
+
+
+class Trouble(Line):
+    """What goes wrong is decided by the seed: about a tenth of the episodes."""
+
+    def __init__(self, kind: str = "raise", folder: str = ""):
+        super().__init__(folder=folder)
+        self.kind = kind
+
+    def step(self, action: Any) -> Any:
+        observation, reward, terminated, truncated, info = super().step(action)
+        if self.seed % 10 == 3 and self.time == 5:
+            if self.kind == "raise":
+                raise ArithmeticError(f"contact solver diverged at {self.seed}")
+            if self.kind == "nan reward":
+                reward = math.nan
+            if self.kind == "nan observation":
+                observation = observation * math.nan
+            if self.kind == "hang":
+                while True:
+                    time.sleep(1)
+            if self.kind == "exit":
+                os._exit(7)
+        return observation, reward, terminated, truncated, info
+
+
+class Deadly(Line):
+    """Kills its worker in an episode, as often as there are files in the folder; each time one fewer."""
+
+    def step(self, action: Any) -> Any:
+        if self.time == 3:
+            for file in Path(self.folder).iterdir():
+                file.unlink(missing_ok=True)
+                os.kill(os.getpid(), signal.SIGKILL)
+        return super().step(action)
+
+
+class Slow(Line):
+    def step(self, action: Any) -> Any:
+        time.sleep(0.002)
+        return super().step(action)
+
+
+def late_cost(observation: np.ndarray, action: Any, info: dict) -> tuple[float, float]:
+    return float(observation[0] > 0.5), float(abs(action[0]))
+
+
+ALL = (Line, Numbered, Dict, Picture, Switches, Keeping, Trouble, Deadly, Slow)
+for _class in ALL:
+    gymnasium.register(f"tests/{_class.__name__}-v0", entry_point=f"simulators:{_class.__name__}", max_episode_steps=50)
+gymnasium.register("tests/Endless-v0", entry_point="simulators:Line")
+gymnasium.register("tests/Short-v0", entry_point="simulators:Line", max_episode_steps=7)

@@ -1,0 +1,53 @@
+"""Small runs for the tests of everything around training: one configuration, so that it is compiled once."""
+
+import fcntl
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+PCCES = str(Path(sys.executable).parent / "pcces")
+# Long enough that a kill finds it in the middle.
+SMALL = ["CartSafe-v0", "--iterations", "200", "--population", "8"]
+SMALL += ["--set=initial_tries=4", "--set=certify_episodes=50", "--set=warm_up=2"]
+LOOSE, IMPOSSIBLE = ["--threshold", "250"], ["--threshold", "-1"]  # limits that any policy keeps, and that none can
+
+
+def environment():
+    return os.environ | {"COLUMNS": "100"}
+
+
+def pcces(*words, cwd):
+    """Run the command line as a person types it."""
+    words = [PCCES, *map(str, words)]
+    return subprocess.run(words, cwd=cwd, env=environment(), capture_output=True, text=True, timeout=300)
+
+
+def start(*words, cwd, **streams):
+    return subprocess.Popen([PCCES, *map(str, words)], cwd=cwd, env=environment(), **streams)
+
+
+class Done(NamedTuple):
+    """What a command said in the end, and the folder it left."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+    folder: Path
+
+
+def once(tmp_path_factory, name, *words):
+    """Run a command once for all test processes."""
+    base = tmp_path_factory.getbasetemp()
+    root = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
+    root.mkdir(exist_ok=True)
+    with (root / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        said = root / "said.json"
+        if not said.exists():
+            done = pcces(*words, cwd=root)
+            said.write_text(json.dumps([done.returncode, done.stdout, done.stderr]))
+    (folder,) = root.glob("runs/*/*")
+    return Done(*json.loads(said.read_text()), folder)

@@ -1,0 +1,354 @@
+"""The command line as a person types it."""
+
+import json
+import os
+import pty
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from small import IMPOSSIBLE, LOOSE, SMALL, environment, pcces, start
+from typer.testing import CliRunner
+
+import pcces as library
+from pcces import storage
+from pcces.cli import app, conclude
+from pcces.rl import checkpoints
+from pcces.rl.train import load
+
+FILES = ["certificate.json", "checkpoint.npz", "config.json", "metrics.csv", "policy.npz", "report.html"]
+
+
+def here(*words):
+    """In this process: the fast way to see what a command answers."""
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+# -- training ----------------------------------------------------------------------------------------------------------
+
+
+def test_train_shows_progress_writes_the_folder_and_ends_with_the_certificate(one):
+    done, folder = one, one.folder
+    assert done.returncode == 0
+    assert done.stdout.startswith("CERTIFIED: off_centre at most ") and "(limit 250)" in done.stdout
+    assert done.stdout.endswith("report: runs/CartSafe-v0/pcces-default-seed0/report.html\n")
+    shown = r"iteration 200/200  return \S+  off_centre \S+ \(limit 250\)  entropy \S+  sigma \S+  accepted \d+ %"
+    assert re.search(shown, done.stderr) and re.search(r"\d+ s left", done.stderr)
+    assert done.stderr.startswith("compiling\n")  # something is said at once, long before the first iterations
+    assert sorted(file.name for file in folder.iterdir()) == FILES
+    config = json.loads((folder / "config.json").read_text())
+    assert config["thresholds"] == [250.0] and config["settings"]["initial_tries"] == 4
+    run = library.load(folder)
+    assert run.certificate.holds and len(run.metrics["return"]) == 200
+    assert run.words() == json.loads((folder / "certificate.json").read_text())["words"] in done.stdout
+
+
+def test_several_seeds_in_json_and_a_run_that_cannot_be_certified_says_so(two):
+    done, folder = two, two.folder
+    assert done.returncode == 1
+    said = json.loads(done.stdout)
+    assert said["certified"] == 0 and [run["seed"] for run in said["runs"]] == [0, 1]
+    assert all(run["words"].startswith("NOT CERTIFIED") for run in said["runs"])
+    assert said["runs"][0]["fresh_episodes"]["return"] != said["runs"][1]["fresh_episodes"]["return"]
+    assert done.stderr.endswith("train longer (--iterations) or allow more (--threshold)\n")
+    assert "seeds 0, 1 may break its limits" in done.stderr and "mean of 2 seeds" in done.stderr
+    assert (folder / "report.html").exists()
+    for seed in (0, 1):
+        written = sorted(file.name for file in (folder / f"seed-{seed}").iterdir())
+        assert written == sorted([*FILES, "events.out.tfevents.pcces"])
+
+
+def test_several_seeds_end_with_a_table(two, capsys):
+    folder = two.folder
+    runs = [load(folder / f"seed-{seed}") for seed in (0, 1)]
+    with pytest.raises(Exception) as end:
+        conclude(runs, folder, as_json=False)
+    assert end.value.exit_code == 1
+    head, first, second, mean, count, _ = capsys.readouterr().out.splitlines()
+    assert head.split("  ") == ["seed", "return", "off_centre (limit -1)", "certified"]
+    assert first.split() == ["0", f"{runs[0].final['return']:.4g}", f"{runs[0].final['costs'][0]:.3g}", "NO"]
+    assert second.split()[0] == "1" and mean.split()[0] == "mean"
+    assert float(mean.split()[1]) == pytest.approx(np.mean([run.final["return"] for run in runs]), rel=1e-3)
+    assert count == "0 of 2 certified with 95 % confidence"
+
+
+def test_a_finished_run_resumed_says_what_it_said_and_does_nothing(one):
+    done, folder = one, one.folder
+    before = {file.name: file.stat().st_mtime_ns for file in folder.iterdir()}
+    again = here("train", "CartSafe-v0", "--out", folder, "--resume")
+    assert again.exit_code == 0 and again.stdout.splitlines()[0] == done.stdout.splitlines()[0]
+    assert before == {file.name: file.stat().st_mtime_ns for file in folder.iterdir()}
+
+
+def test_on_a_terminal_there_is_one_live_display(tmp_path):
+    ours, theirs = pty.openpty()
+    process = start("train", *SMALL, *LOOSE, "--out", "run", cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=theirs)
+    os.close(theirs)
+    shown = b""
+    try:
+        while piece := os.read(ours, 65536):
+            shown += piece
+    except OSError:  # how the end of a terminal looks on Linux
+        pass
+    assert process.wait() == 0
+    assert shown.count(b"compiling") >= 1 and re.search(rb"iteration \d+/200", shown)
+    assert re.search(rb"\x1b\[32moff_centre \S+ \(limit 250\)", shown)  # a limit that is kept is green
+    assert b"200 iterations" in shown.splitlines()[-3]
+
+
+# -- stopped and resumed -----------------------------------------------------------------------------------------------
+
+
+def stopped(folder, checkpoint, number, *words):
+    """Start a run, send it a signal once its first checkpoint is there, and return its code and what it said."""
+    process = start("train", *SMALL, *words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not (folder / checkpoint).exists() and process.poll() is None:
+        time.sleep(0.002)
+    process.send_signal(number)
+    said = process.communicate(timeout=60)[1]
+    return process.returncode, said
+
+
+def test_an_interrupted_run_says_how_to_go_on_and_ends_at_the_same_policy(one, tmp_path):
+    code, said = stopped(tmp_path, "run/checkpoint.npz", signal.SIGINT, *LOOSE, "--out", "run")
+    assert code == 130
+    last = said.splitlines()[-1]
+    done = int(re.match(r"interrupted after (\d+) iterations; go on with: pcces train ", last)[1])
+    assert 0 < done < 200 and done == len((tmp_path / "run" / "metrics.csv").read_text().splitlines()) - 1
+    unfinished = pcces("evaluate", "run", cwd=tmp_path)
+    assert unfinished.returncode == 2 and "not finished" in unfinished.stderr
+    assert here("report", tmp_path / "run").exit_code == 0  # but one can look at it
+    assert "not finished" in (tmp_path / "run" / "report.html").read_text()
+
+    command = last.partition("go on with: pcces ")[2].split()
+    assert pcces(*command, cwd=tmp_path).returncode == 0
+    assert (tmp_path / "run" / "policy.npz").read_bytes() == (one.folder / "policy.npz").read_bytes()
+    assert without_time(tmp_path / "run") == without_time(one.folder)
+
+
+def without_time(folder):
+    return {name: column for name, column in load(folder).metrics.items() if name != "seconds"}
+
+
+def test_a_killed_run_ends_at_the_same_policy(one, tmp_path):
+    code, _ = stopped(tmp_path, "run/checkpoint.npz", signal.SIGKILL, *LOOSE, "--out", "run")
+    assert code == -signal.SIGKILL and not (tmp_path / "run" / "policy.npz").exists()
+    assert pcces("train", "CartSafe-v0", "--out", "run", "--resume", cwd=tmp_path).returncode == 0
+    assert (tmp_path / "run" / "policy.npz").read_bytes() == (one.folder / "policy.npz").read_bytes()
+    assert without_time(tmp_path / "run") == without_time(one.folder)
+
+
+def test_killed_seeds_end_at_the_same_policies(two, tmp_path):
+    code, _ = stopped(
+        tmp_path, "runs/seed-1/checkpoint.npz", signal.SIGKILL, *IMPOSSIBLE, "--seeds", 2, "--out", "runs"
+    )
+    assert code == -signal.SIGKILL
+    assert pcces("train", "CartSafe-v0", "--out", "runs", "--resume", cwd=tmp_path).returncode == 1
+    for seed in ("seed-0", "seed-1"):
+        assert (tmp_path / "runs" / seed / "policy.npz").read_bytes() == (two.folder / seed / "policy.npz").read_bytes()
+
+
+def test_a_kill_between_the_checkpoints_of_two_seeds_leaves_them_at_one_iteration(two, tmp_path, monkeypatch):
+    shutil.copytree(two.folder, tmp_path, dirs_exist_ok=True)
+    runs = [load(tmp_path / seed) for seed in ("seed-0", "seed-1")]
+    last = checkpoints.read(runs)
+    assert [checkpoint.done for checkpoint in last] == [200, 200]
+
+    replace, left = os.replace, [3]  # two files written, the first of them in its place: then the power goes
+
+    def failing(source, target):
+        if not left[0]:
+            raise SystemExit
+        left[0] -= 1
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", failing)
+    with pytest.raises(SystemExit):
+        checkpoints.write(runs, [checkpoint._replace(done=210) for checkpoint in last])
+    assert [checkpoint.done for checkpoint in checkpoints.read(runs)] == [210, 210]
+
+
+# -- the other commands ------------------------------------------------------------------------------------------------
+
+
+def test_evaluate(one):
+    done = pcces("evaluate", one.folder, "--episodes", 50, "--json", cwd=one.folder)
+    assert done.returncode == 0 and done.stderr == ""
+    (found,) = json.loads(done.stdout)["runs"]
+    assert found["episodes"] == 50 and found["thresholds"] == [250.0] and found["cost_names"] == ["off_centre"]
+    assert found["return"] == pytest.approx(load(one.folder).evaluate(episodes=50)["return"])
+    text = here("evaluate", one.folder, "--episodes", 50).stdout
+    assert f"{found['return']:.4g} ± {found['return_error']:.2g}" in text and "limit 250" in text
+    other = json.loads(here("evaluate", one.folder, "--episodes", 50, "--seed", 7, "--json").stdout)["runs"][0]
+    greedy = json.loads(here("evaluate", one.folder, "--episodes", 50, "--greedy", "--json").stdout)["runs"][0]
+    assert len({found["return"], other["return"], greedy["return"]}) == 3
+
+
+def test_certify(one):
+    good = here("certify", one.folder, "--episodes", 50, "--json")
+    assert good.exit_code == 0
+    (run,) = json.loads(good.stdout)["runs"]
+    assert run["certificate"]["holds"] and run["certificate"]["samples"] == 50 and run["words"].startswith("CERTIFIED")
+    few = here("certify", one.folder, "--episodes", 2)  # two episodes prove nothing
+    assert few.exit_code == 1 and few.stdout.startswith("NOT CERTIFIED")
+    sure = json.loads(here("certify", one.folder, "--episodes", 50, "--confidence", 0.999, "--json").stdout)["runs"][0]
+    assert sure["certificate"]["upper_bounds"][0] > run["certificate"]["upper_bounds"][0]
+
+
+def test_plot(one, two, tmp_path):
+    from PIL import Image
+
+    done = here("plot", one.folder, two.folder, "--out", tmp_path / "curves.png")
+    assert done.exit_code == 0 and done.stdout == f"picture: {tmp_path / 'curves.png'}\n"
+    with Image.open(tmp_path / "curves.png") as picture:
+        assert picture.format == "PNG" and picture.width > 1000
+    assert json.loads(here("plot", two.folder, "--json").stdout) == {"picture": str(two.folder / "curves.png")}
+
+
+def test_render(one, tmp_path):
+    from PIL import Image
+
+    done = here("render", one.folder, "--out", tmp_path / "a.gif", "--seed", 3, "--json")
+    said = json.loads(done.stdout)
+    with Image.open(tmp_path / "a.gif") as film:
+        assert film.n_frames == said["frames"] == -(-said["steps"] // 2) + 1  # 50 steps a second, every other one
+        assert film.info["duration"] == 40 and film.size == (600, 428)
+    assert set(said["costs"]) == {"off_centre"}
+    again = json.loads(here("render", one.folder, "--out", tmp_path / "b.gif", "--seed", 3, "--json").stdout)
+    greedy = json.loads(
+        here("render", one.folder, "--out", tmp_path / "c.gif", "--seed", 3, "--greedy", "--json").stdout
+    )
+    assert again["return"] == said["return"] != greedy["return"]
+
+
+def test_envs():
+    done = pcces("envs", cwd=".")
+    rows = {line.split()[0]: re.split(r"\s\s+", line) for line in done.stdout.splitlines()}
+    assert set(rows) == {"task", *library.envs.tasks()}
+    assert rows["CartSafe-v0"] == ["CartSafe-v0", "2 choices", "4", "300", "off_centre <= 30", "0 to 2000"]
+    found = {task["name"]: task for task in json.loads(here("envs", "--json").stdout)["tasks"]}
+    assert found["CartSafe-v0"]["thresholds"] == {"off_centre": 30.0}
+    assert found["Pendulum-v1"]["actions"] == "continuous" and found["Pendulum-v1"]["action_size"] == 1
+
+
+@pytest.mark.parametrize("command", ["train", "evaluate", "certify", "plot", "render", "report", "envs"])
+def test_every_command_has_help_with_an_example(command):
+    done = here(command, "--help")
+    assert done.exit_code == 0 and f"\n  pcces {command}" in done.stdout and "--json" in done.stdout
+
+
+# -- what goes wrong ---------------------------------------------------------------------------------------------------
+
+
+BAD = [
+    (["CartSave-v0"], "unknown task 'CartSave-v0'; did you mean CartSafe-v0"),
+    (["CartSafe-v0", "--population", "7"], "population must be an even number"),
+    (["CartPole-v1", "--threshold", "3"], "CartPole-v1 has no costs"),
+    (["CartSafe-v0", "--threshold", "3", "--threshold", "4"], "has 1 costs (off_centre), got 2 thresholds"),
+    (["CartSafe-v0", "--threshold", "nan"], "a threshold must be a finite number"),
+    (["CartSafe-v0", "--algorithm", "sgd"], "unknown algorithm 'sgd'"),
+    (["CartSafe-v0", "--preset", "best"], "unknown preset 'best'; there are default, paper"),
+    (["CartSafe-v0", "--engine", "gpu"], "unknown engine 'gpu'"),
+    (["CartSafe-v0", "--workers", "4"], "the device engine uses every core by itself"),
+    (["CartSafe-v0", "--iterations", "0"], "iterations must be at least 1"),
+    (["CartSafe-v0", "--seeds", "0"], "--seeds must be at least 1"),
+    (["CartSafe-v0", "--seed", "-1"], "seeds must be different numbers, none negative"),
+    (["CartSafe-v0", "--set", "sigma=1"], "unknown setting 'sigma'; did you mean 'sigma0'?"),
+    (["CartSafe-v0", "--set", "sigma0"], "--set takes NAME=VALUE, got 'sigma0'"),
+    (["CartSafe-v0", "--set", "m=many"], "m must be a whole number, got 'many'"),
+    (["CartSafe-v0", "--set", "normalise=perhaps"], "normalise must be yes or no, got 'perhaps'"),
+    (["CartSafe-v0", "--set", "population=8"], "give population as --population"),
+    (["CartSafe-v0", "--set", "shaping=odd"], "shaping must be one of"),
+    (["CartSafe-v0", "--set", "confidence=2"], "confidence must lie between 0 and 1"),
+    (["CartSafe-v0", "--set", "certify_episodes=1"], "a certificate needs at least 2 episodes"),
+    (["CartSafe-v0", "--resume"], "there is no run to go on with in runs/CartSafe-v0/pcces-default-seed0"),
+]
+
+
+def is_refused(done, says):
+    assert done.exit_code == 2 and done.stdout == ""
+    assert done.stderr.startswith("error: ") and says in done.stderr and done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(("words", "says"), BAD, ids=lambda value: value if isinstance(value, str) else "")
+def test_bad_requests_are_refused_in_one_line_before_any_work(words, says, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    is_refused(here("train", *words), says)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_refusal_as_a_person_sees_it(tmp_path):
+    done = pcces("train", "CartSave-v0", cwd=tmp_path)
+    assert done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1
+
+
+def test_folders_that_do_not_fit_are_refused(one, two, tmp_path):
+    is_refused(here("train", *SMALL, "--out", one.folder), "exists already")
+    resume = ["--out", one.folder, "--resume"]
+    is_refused(here("train", "CartPole-v1", *resume), "is of CartSafe-v0, not of CartPole-v1")
+    is_refused(
+        here("train", "CartSafe-v0", "--population", 10, *resume), "has settings.population = 8, but 10 is asked for"
+    )
+    is_refused(here("evaluate", tmp_path / "nothing"), "there is no folder")
+    is_refused(here("evaluate", tmp_path), "is not a run folder: it has no config.json")
+    is_refused(here("certify", one.folder, "--confidence", 2), "confidence must lie between 0 and 1")
+    is_refused(here("render", two.folder), "holds 2 runs: give one of them")
+    is_refused(here("render", one.folder, "--out", "a.mp4"), "must be a .gif")
+    is_refused(here("plot", one.folder, "--out", "a.doc"), "must be a .png, .pdf or .svg")
+
+
+def test_damaged_folders_are_refused(one, tmp_path):
+    def copy(name):
+        shutil.copytree(one.folder, tmp_path / name)
+        (tmp_path / name / "policy.npz").unlink()  # as if it were not finished
+        return tmp_path / name
+
+    def resume(folder):
+        return here("train", "CartSafe-v0", "--out", folder, "--resume")
+
+    cut = copy("cut") / "checkpoint.npz"
+    cut.write_bytes(cut.read_bytes()[:1000])
+    is_refused(resume(cut.parent), "checkpoint.npz is not a file written by pcces, or it is damaged")
+
+    foreign = copy("foreign") / "checkpoint.npz"
+    arrays, data = storage.load(foreign, "checkpoint")
+    storage.save(foreign, "checkpoint", arrays, data | {"task": "CartPole-v1"})
+    is_refused(resume(foreign.parent), "is the checkpoint of a run with task 'CartPole-v1', not 'CartSafe-v0'")
+
+    (copy("config") / "config.json").write_text("{")
+    is_refused(resume(tmp_path / "config"), "config.json is damaged")
+    (tmp_path / "config" / "config.json").write_text("{}")
+    is_refused(here("evaluate", tmp_path / "config"), "is not a run's configuration: it lacks algorithm")
+
+    whole = tmp_path / "policy"
+    shutil.copytree(one.folder, whole)
+    (whole / "policy.npz").write_bytes(b"PK")
+    is_refused(here("evaluate", whole), "policy.npz is not a file written by pcces")
+
+
+def test_without_typer_the_entry_point_says_what_to_install():
+    code = "import sys; sys.modules['typer'] = None; from pcces.__main__ import main; main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr == "error: the command line needs typer: pip install 'pcces[rl]'\n"
+
+
+def test_importing_pcces_imports_neither_jax_nor_gymnasium_nor_the_command_line():
+    code = (
+        "import sys, pcces; heavy = {'jax', 'gymnasium', 'typer', 'matplotlib'}; assert not heavy & set(sys.modules);"
+        "assert {'train', 'train_seeds', 'load', 'envs'} <= set(dir(pcces)); pcces.train, pcces.load;"
+        "assert not {'jax', 'typer', 'matplotlib'} & set(sys.modules); print(pcces.envs.make('CartSafe-v0').thresholds)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment())
+    assert done.stdout == "(30.0,)\n", done.stderr
+    with pytest.raises(AttributeError, match="no attribute 'trian'"):
+        library.trian  # noqa: B018
+
+
+def test_version():
+    assert here("--version").stdout == "0.1.0\n"

@@ -1,0 +1,113 @@
+"""The GPU kernel plays what the scan plays: run here by the interpreter, which needs no GPU."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from pcces.envs import make
+from pcces.envs.task import Discrete, Step, Task
+from pcces.rl import kernel
+from pcces.rl.keys import key
+from pcces.rl.normalizer import Normalizer, identity
+from pcces.rl.policy import Policy
+from pcces.rl.rollout import rollout
+from pcces.rl.scalars import UnsupportedError, as_numbers, evaluate, trace
+
+
+def short(name, steps):
+    """A task whose episodes are cut early, to keep the interpreter's time short."""
+    task = make(name)
+    task.max_steps = steps
+    return task
+
+
+def both(task, policy, x, normalizer, keys, discount=0.99, greedy=False):
+    start = jax.vmap(task.reset, out_axes=-1)(jax.vmap(lambda k: jax.random.fold_in(k, 2**31 - 1))(keys))
+    plan = kernel.plan(task, policy, greedy)
+    assert plan is not None
+
+    @jax.jit
+    def played(x, start):
+        return kernel.play(task, policy, plan, x, normalizer, keys, start, discount, True, interpret=True)
+
+    return played(x, start), rollout(task, policy, x, normalizer, keys, discount, record=True, greedy=greedy)
+
+
+@pytest.mark.parametrize(
+    ("name", "greedy"),
+    [
+        ("CartPole-v1", False), ("CartSafe-v0", False), ("CartSafeDelayed-v0", True), ("Acrobot-v1", False),
+        ("Pendulum-v1", False), ("MountainCarContinuousSafe-v0", False),
+    ],
+)  # fmt: skip
+def test_the_kernel_plays_what_the_scan_plays(name, greedy):
+    task = short(name, 60)
+    policy = Policy(task.observation_size, task.actions, (5, 3))
+    batch, size = 35, task.observation_size  # one more program than full warps
+    x = jax.vmap(policy.init, -1, -1)(jax.random.normal(key(0), (policy.size, batch)))
+    mean, std = jnp.linspace(-0.1, 0.1, size), jnp.linspace(0.5, 1.5, size)
+    normalizer = Normalizer(jnp.float32(1), mean, mean, mean, std)
+    got, expected = both(task, policy, x, normalizer, jax.random.split(key(1), batch), greedy=greedy)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=2e-3, atol=2e-3), got, expected)
+    assert np.all(got[0].length == expected[0].length)
+
+
+def test_one_policy_for_all_and_seeds_side_by_side():
+    task = short("CartPole-v0", 30)
+    policy = Policy(4, task.actions, (3,))
+    normalizer = identity(jnp.zeros(4))
+    x = jax.random.normal(key(0), (2, policy.size))
+    keys = jax.vmap(lambda k: jax.random.split(k, 5))(jax.random.split(key(1), 2))
+    got, expected = jax.vmap(lambda x, k: both(task, policy, x, normalizer, k))(x, keys)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-3), got, expected)
+
+
+def test_the_kernel_compiles_for_a_gpu_as_far_as_that_can_be_told_without_one():
+    task = make("CartSafe-v0")
+    policy = Policy(4, task.actions)
+    plan = kernel.plan(task, policy)
+    keys, x = jax.random.split(key(0), 40), jnp.zeros((policy.size, 40))
+
+    def played(x):
+        start = jax.vmap(task.reset, out_axes=-1)(keys)
+        return kernel.play(task, policy, plan, x, identity(jnp.zeros(4)), keys, start, 0.99, True)
+
+    lowered = jax.jit(played).trace(x).lower(lowering_platforms=("cuda",))
+    assert "triton" in lowered.as_text()
+
+
+class Gusty(Task):
+    """Draws random numbers in a step."""
+
+    name, observation_size, actions, max_steps = "Gusty-v0", 1, Discrete(2), 5
+
+    def reset(self, key):
+        return jnp.zeros(1)
+
+    def step(self, state, action, key):
+        return Step(state + jax.random.normal(key, (1,)), jnp.float32(1), jnp.zeros(0), jnp.bool_(False))
+
+
+def test_what_the_kernel_cannot_play_is_left_to_the_scan():
+    cart = make("CartPole-v0")
+    assert kernel.plan(Gusty(), Policy(1, Discrete(2))) is None
+    assert kernel.plan(cart, Policy(4, cart.actions, (64, 64))) is None
+
+
+def one_of_each(a, b, i):
+    top = jnp.argmax(a, axis=0)
+    parts = jnp.concatenate([a, b[None]]).T[::-1], jnp.cumsum(b), jnp.where(b > 0, a, -b), jnp.clip(a, -0.5, 0.5)
+    return top, *parts, jnp.round(3 * a), a @ b, jnp.einsum("ij,kj->ik", a, a), jnp.prod(b), a.max(1), i + jnp.arange(3)
+
+
+def test_functions_evaluated_number_by_number_give_what_they_give():
+    rng = np.random.default_rng(0)
+    a, b, i = rng.normal(size=(2, 3)).astype(np.float32), rng.normal(size=3).astype(np.float32), np.int32(4)
+    program, _, used = trace(one_of_each, a, b, i)
+    assert used == {0, 1, 2}
+    outs = evaluate(program, as_numbers(a), as_numbers(b), as_numbers(np.asarray(i)))
+    for got, expected in zip(outs, one_of_each(a, b, i), strict=True):
+        np.testing.assert_allclose(np.asarray(got.tolist(), float), expected, rtol=1e-5, atol=1e-6)
+    with pytest.raises(UnsupportedError, match="while"):
+        trace(lambda x: jax.lax.while_loop(lambda v: v < 3, lambda v: v + 1, x), 0.0)

@@ -1,0 +1,228 @@
+"""The page, as data and in a real browser."""
+
+import json
+import math
+import re
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pcces import report
+from pcces.envs import make
+from pcces.report import Chart, Charts, Details, Limit, Page, Picture, Series, Table, Verdict
+from pcces.rl.train import load
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+@pytest.fixture
+def run(one):
+    return load(one.folder)
+
+
+def like(run, seed, shift=0.0, **changes):
+    """A run that differs from another as told; its costs are shifted."""
+    metrics = run.metrics | {"cost_off_centre": [value + shift for value in run.metrics["cost_off_centre"]]}
+    settings = run.config["settings"] | changes
+    return replace(run, config=run.config | {"seed": seed, "settings": settings}, metrics=metrics)
+
+
+# -- data --------------------------------------------------------------------------------------------------------------
+
+
+def test_the_charts_of_a_run_are_its_metrics(run):
+    charts = {chart.title: chart for chart in report.charts([run])}
+    assert [title.split()[0] for title in charts] == ["return", "off_centre", "entropy", "step", "accepted,"]
+    (series,) = charts["off_centre"].series
+    assert list(series.y) == run.metrics["cost_off_centre"] and list(series.x) == list(range(200))
+    assert charts["off_centre"].limits == [Limit(250.0, "limit 250")] and series.low is None
+    assert [limit.value for limit in charts["entropy of an episode"].limits] == [2000.0, 0.0]
+    (accepted,) = charts["accepted, share of the last 20 iterations"].series
+    assert accepted.y[-1] == pytest.approx(np.mean(run.metrics["success"][-20:]))
+
+
+def test_seeds_become_a_mean_with_a_band(run):
+    runs = [like(run, 0), like(run, 1, shift=2.0), like(run, 2, shift=4.0)]
+    (series,) = report.charts(runs)[1].series
+    assert series.name == "pcces, mean of 3"
+    assert np.allclose(series.y, np.array(run.metrics["cost_off_centre"]) + 2)
+    assert np.allclose(np.subtract(series.high, series.y), 2) and np.allclose(np.subtract(series.y, series.low), 2)
+
+
+def test_runs_that_differ_in_a_setting_are_lines_of_their_own_named_by_it(run):
+    other = like(run, 0, population=20)
+    assert list(report.variants([run, other])) == ["pcces, population 8", "pcces, population 20"]
+    names = [series.name for series in report.charts([run, other])[0].series]
+    assert names == ["pcces, population 8, seed 0", "pcces, population 20, seed 0"]
+
+
+def test_the_page_of_one_run_says_what_is_certified(run):
+    verdict, *_ = report.make_page([run], film=False).sections
+    assert verdict.holds and verdict.title == "Certified with 95 % confidence"
+    assert verdict.points == run.limits() and "(limit 250)" in verdict.points[0]
+
+
+def test_a_page_says_red_when_a_certificate_does_not_hold_and_grey_when_there_is_none(run):
+    failed = replace(run, certificate=replace(run.certificate, holds=False))
+    page = report.make_page([failed], film=False).html()
+    assert '<section class="verdict fails">' in page and "Not certified at 95 % confidence" in page
+    two = report.make_page([run, replace(failed, config=run.config | {"seed": 1})], film=False).html()
+    assert "1 of 2 runs certified" in two and '<td class="bad">no</td>' in two and '<td class="good">yes</td>' in two
+    unfinished = replace(run, x=None, certificate=None, final={})
+    assert '<section class="verdict open">' in report.make_page([unfinished], film=False).html()
+
+
+def test_a_task_that_cannot_be_drawn_still_gets_its_report(run, tmp_path):
+    class Undrawable(type(make("CartSafe-v0"))):
+        def draw(self, state):
+            raise RuntimeError("no paint left")
+
+    path = report.write([replace(run, task=Undrawable())], tmp_path / "report.html")
+    assert "The animation could not be drawn" in path.read_text() and "no paint left" in path.read_text()
+
+
+def test_text_is_escaped_and_braces_stay(tmp_path):
+    page = Page("a <b> {{title}}", [Details("x & y", {"k": "</script>"}), Table("t", ["<c>"], [["{{body}}", 1.0]])])
+    html = page.html()
+    assert "a &lt;b&gt; {{title}}" in html and "<td>{{body}}</td>" in html and "&lt;/script&gt;" in html
+    chart = Chart("c", [Series("</script>", [0.0], [math.inf])])
+    (data,) = re.findall(r'<script type="application/json">(.*?)</script>', Charts("", [chart]).html())
+    assert json.loads(data)["series"][0]["name"] == "</script>" and json.loads(data)["series"][0]["y"] == [None]
+
+
+def test_series_whose_parts_do_not_fit_are_refused():
+    with pytest.raises(ValueError, match="differ in length"):
+        Series("a", [0, 1], [0])
+    with pytest.raises(ValueError, match="one side of a band"):
+        Series("a", [0], [0], low=[0])
+
+
+def test_the_report_of_a_training_has_everything_in_one_file(run):
+    html = (run.path / "report.html").read_text()
+    assert html.count('<figure class="chart"><') == 5 and html.count("data:image/gif;base64,") == 1
+    assert "Certified with 95 % confidence" in html and "version of jax" in html and "initial_tries" in html
+    assert not re.search(r"""(src|href)=["'](?!data:)""", html)
+
+
+# -- in a browser ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def browser():
+    if CHROMIUM is None:
+        pytest.skip("no Chromium here (Debian: apt-get install chromium)")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def visit(browser):
+    """Open a file; afterwards there must have been no error on the console, and no request but the one for the file."""
+    opened, wrong, requests = [], [], []
+
+    def go(path, width=1200, scheme="light"):
+        page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
+        opened.append(page)
+        page.on("console", lambda message: wrong.append(message.text))
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("request", lambda request: requests.append(request.url[:40]))
+        page.goto(f"file://{path}")
+        return page
+
+    yield go
+    fetched = [url for url in requests if not url.startswith("data:")]
+    assert wrong == [] and len(fetched) == len(opened)
+    for page in opened:
+        page.close()
+
+
+@pytest.fixture
+def example(tmp_path):
+    """A page of known numbers: y = 10 x and y = 100 - x, a limit at 30, another far away."""
+    x = list(range(11))
+    up = Series("up", x, [10.0 * v for v in x], [10.0 * v - 5 for v in x], [10.0 * v + 5 for v in x])
+    down = Series("down, seed 0", x, [100.0 - v for v in x], group="down")
+    first = Chart("both", [up, down], [Limit(30.0, "limit 30"), Limit(9000.0, "at most 9000", always=False)])
+    gap = Chart("steps", [Series("up", x, [math.nan if v == 5 else 10.0**-v for v in x])], log=True)
+    sections = [Verdict(True, "Holds"), Charts("Curves", [first, gap]), Picture("p", b"GIF89a", "a picture")]
+    return Page("Example", sections).save(tmp_path / "example.html")
+
+
+def test_charts_are_drawn_with_band_limit_and_legend(visit, example):
+    page = visit(example)
+    first = page.locator("figure.chart").first
+    assert first.locator("path.curve").count() == 2 and first.locator("path.band").count() == 1
+    assert first.locator("line.limit").count() == 1  # the far one is only pointed at
+    assert "↑ at most 9000" in first.locator("text.limit-name").all_text_contents()
+    assert first.locator(".legend button").all_text_contents() == ["up", "down", "limit 30", "at most 9000"]
+    limit = float(first.locator("line.limit").get_attribute("y1"))
+    ticks = dict(
+        zip(
+            first.locator("text").all_text_contents(),
+            first.locator("text").evaluate_all("all => all.map(t => +t.getAttribute('y'))"),
+        )
+    )
+    per_unit = (ticks["25"] - ticks["100"]) / 75
+    assert limit == pytest.approx(ticks["25"] - 4 - 5 * per_unit, abs=0.5)  # where 30 belongs between the ticks
+    colours = first.locator("path.curve").evaluate_all("all => all.map(p => getComputedStyle(p).stroke)")
+    assert len(set(colours)) == 2 and "none" not in colours
+    gap = page.locator("figure.chart").nth(1).locator("path.curve").get_attribute("d")
+    assert gap.count("M") == 2  # a missing value breaks the line
+
+
+def test_hovering_shows_values(visit, example):
+    page = visit(example)
+    figure = page.locator("figure.chart").first
+    tip = figure.locator(".tip")
+    assert not tip.is_visible()
+    box = figure.locator("svg").bounding_box()
+    page.mouse.move(box["x"] + box["width"] - 14, box["y"] + 60)  # the right end: x = 10
+    assert tip.is_visible()
+    text = tip.text_content()
+    assert "iteration 10" in text and "up: 100 (95 to 105)" in text and "down, seed 0: 90" in text
+    assert figure.locator("circle").count() == 2
+    edge = tip.bounding_box()
+    assert edge["x"] + edge["width"] <= box["x"] + box["width"]  # it stays inside
+    page.mouse.move(5, 5)
+    assert not tip.is_visible() and figure.locator("circle").count() == 0
+    figure.locator("svg").focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    assert "iteration 1" in tip.text_content() and "up: 10 " in tip.text_content()
+
+
+def test_the_legend_hides_a_line_and_shows_it_again(visit, example):
+    page = visit(example)
+    figure = page.locator("figure.chart").first
+    button = figure.get_by_role("button", name="down")
+    button.click()
+    assert figure.locator("path.curve").count() == 1 and button.get_attribute("aria-pressed") == "false"
+    figure.locator("svg").hover()
+    assert "down" not in figure.locator(".tip").text_content()
+    assert page.locator("figure.chart").nth(1).locator("path.curve").count() == 1  # other charts are not touched
+    button.click()
+    assert figure.locator("path.curve").count() == 2
+    for name in ("up", "down", "limit 30", "at most 9000"):
+        figure.get_by_role("button", name=name, exact=True).click()
+    assert figure.locator("path.curve").count() == 0 and figure.locator("line.limit").count() == 0
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_report_of_a_run_is_readable_on_a_phone_in_both_schemes(visit, run, scheme):
+    page = visit(run.path / "report.html", width=390, scheme=scheme)
+    assert page.evaluate("document.documentElement.scrollWidth") == 390  # nothing sticks out
+    assert page.locator("path.curve").count() == 5
+    animation = page.locator("img")
+    assert animation.evaluate("image => image.complete && image.naturalWidth") == 600
+    light = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (light == "rgb(255, 255, 255)") == (scheme == "light")
+    assert page.locator(".verdict.holds h2").text_content() == "Certified with 95 % confidence"
+    assert not page.get_by_text("initial_tries").is_visible()
+    page.locator("summary").click()
+    assert page.get_by_text("initial_tries").is_visible()

@@ -1,0 +1,277 @@
+"""`pcces.train` on simulators: which engine, what is refused, folders, and drivers that are killed."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import simulators
+from small import pcces as command
+
+import pcces
+from pcces.envs.simulator import simulator
+from pcces.rl import where
+from pcces.rl.train import prepare
+
+HERE = Path(__file__).parent
+TINY = dict(
+    iterations=3, population=8, episodes=3, metric_episodes=4, certify_episodes=20, warm_up=1, m=3, hidden=(5, 4)
+)
+
+
+@pytest.fixture(scope="module")
+def costly(tmp_path_factory):
+    """A finished run whose costs came from a function."""
+    folder = tmp_path_factory.mktemp("costly") / "run"
+    run = pcces.train(
+        "tests/Line-v0", cost=simulators.late_cost, threshold=(30, 40), workers=2, out=folder, seed=3, **TINY
+    )
+    return run, folder
+
+
+def same_policy(a, b):
+    return all(
+        np.array_equal(one, other)
+        for one, other in ((a.x, b.x), (a.normalizer.mean, b.normalizer.mean), (a.normalizer.std, b.normalizer.std))
+    )
+
+
+# -- which engine ----------------------------------------------------------------------------------------------------------
+
+
+def test_tasks_in_jax_go_to_the_device_and_all_else_to_workers():
+    assert where.find("CartSafe-v0")[1] == "device"
+    assert where.find("tests/Line-v0")[1] == "local"
+    assert where.find("SafetyPointGoal1-v0")[0].thresholds == (25.0,)
+    assert where.find(simulator("tests/Line-v0"))[1] == "local"
+    ours, engine = where.find("CartSafe-v0", "ray")
+    assert (ours.name, ours.cost_names, ours.thresholds, engine) == ("CartSafe-v0", ("off_centre",), (30.0,), "ray")
+    assert ours.spec.id == "pcces/CartSafe-v0" and ours.entropy_bounds == pcces.envs.make("CartSafe-v0").entropy_bounds
+    theirs, _ = where.find("CartPole-v1", "local")
+    assert theirs.spec.entry_point.startswith("gymnasium.")
+
+
+@pytest.mark.parametrize(
+    ("task", "options", "words"),
+    [
+        ("tests/Line-v0", {"engine": "device"}, "tests/Line-v0 is a simulator, not a task in JAX: give engine='local'"),
+        ("CartPol-v1", {}, "unknown task 'CartPol-v1'; did you mean CartPole-v1"),
+        ("CartPol-v1", {"engine": "device"}, "unknown task 'CartPol-v1'"),
+        ("tests/Line-v0", {"engine": "slurm"}, "unknown engine 'slurm'; there are device, local, ray"),
+        ("CartSafe-v0", {"workers": 2}, "the device engine uses every core by itself: workers=2 has no meaning"),
+        ("CartSafe-v0", {"step_timeout": 2.0}, "a step on the device cannot hang"),
+        ("CartSafe-v0", {"engine": "device", "cost": simulators.late_cost}, "a task in JAX has its own costs"),
+        ("tests/Line-v0", {"ray_address": "auto"}, "give engine='ray' with it"),
+        ("tests/Line-v0", {"workers": 0}, "workers must be at least 1, got 0"),
+        ("tests/Line-v0", {"step_timeout": -1.0}, "step_timeout must be a positive number of seconds"),
+        ("tests/Line-v0", {"threshold": 3.0}, "has no costs, so there is nothing a threshold of 3.0 could limit"),
+        ("tests/Line-v0", {"cost": simulators.late_cost}, "has the costs cost0, cost1 but no thresholds"),
+        ("tests/Picture-v0", {}, "FlattenObservation"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_refused_before_anything_starts(task, options, words):
+    with pytest.raises(ValueError, match=words):
+        prepare(task, [0], **TINY, **options)
+
+
+def test_workers_start_calm_and_the_device_with_many_tries():
+    training = prepare("tests/Line-v0", [0], iterations=2, workers=1)
+    where.close(training.engine)
+    assert (training.settings.initial_tries, training.settings.last_layer) == (1, 0.3)
+    assert training.runs[0].config["certify_episodes"] == 200 and training.opening == "starting workers"
+    training = prepare("tests/Line-v0", [0], iterations=2, workers=1, initial_tries=5, preset="paper")
+    where.close(training.engine)
+    assert (training.settings.initial_tries, training.settings.last_layer) == (5, 1.0)
+    assert prepare("CartSafe-v0", [0]).settings.initial_tries > 100
+
+
+# -- folders ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_on_workers_is_certified_and_written_like_any_other(costly):
+    run, folder = costly
+    assert run.certificate.holds and run.metrics["failed_episodes"] == [0.0] * 3
+    assert run.problem.cost_names == ("cost0", "cost1") and len(run.final["costs"]) == 2
+    names = ["certificate.json", "checkpoint.npz", "config.json", "metrics.csv", "policy.npz", "report.html"]
+    assert sorted(file.name for file in folder.iterdir()) == names
+    config = json.loads((folder / "config.json").read_text(), parse_constant=pytest.fail)  # strict JSON
+    assert (
+        config["engine"] == "local" and config["simulator"]["cost_function"] and config["entropy_bounds"] == [None] * 2
+    )
+
+
+def test_a_loaded_run_acts_at_once_and_is_evaluated_with_its_cost_function(costly):
+    run, folder = costly
+    loaded = pcces.load(folder)
+    assert np.array_equal(loaded.policy([0.5]), run.policy([0.5]))
+    with pytest.raises(ValueError, match=r"came from a function.*pcces.load\(path, cost=\.\.\.\)"):
+        loaded.evaluate(10)
+    found = pcces.load(folder, cost=simulators.late_cost).evaluate(60)
+    assert found["costs"] == pytest.approx(run.final["costs"], rel=0.5) and found["episodes"] == 60
+    assert pcces.load(folder, cost=simulators.late_cost).certify(60).holds
+
+
+def test_loading_a_run_makes_no_environment_and_imports_nothing(costly, tmp_path):
+    """The id may name a module to import: a stranger's folder must not make us do that."""
+    _, folder = costly
+    for file in folder.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    config = json.loads((tmp_path / "config.json").read_text())
+    config["task"] = "antigravity:Evil-v0"
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ValueError, match="its config says antigravity:Evil-v0"):  # it is not what the policy is of
+        pcces.load(tmp_path)
+    (tmp_path / "policy.npz").unlink()
+    assert pcces.load(tmp_path).shape.size == costly[0].shape.size and "antigravity" not in sys.modules
+
+
+def test_resuming_with_other_workers_ends_at_the_same_policy(costly, tmp_path):
+    whole, _ = costly
+
+    class EnoughError(Exception):
+        pass
+
+    def stop(runs):
+        if len(runs[0].metrics["return"]) == 2:
+            raise EnoughError
+
+    options = dict(cost=simulators.late_cost, threshold=(30, 40), out=tmp_path / "run", seed=3)
+    with pytest.raises(EnoughError):
+        pcces.train("tests/Line-v0", workers=2, callback=stop, **options, **TINY)
+    with pytest.raises(ValueError, match=r"has engine = 'local', but 'device' is asked for|is a simulator"):
+        pcces.train("tests/Line-v0", engine="device", resume=True, **options, **TINY)
+    run = pcces.train("tests/Line-v0", workers=1, step_timeout=30.0, resume=True, **options, **TINY)
+    assert same_policy(run, whole) and run.metrics["return"] == whole.metrics["return"]
+
+
+def test_no_worker_is_left_after_an_error_in_the_middle():
+    def stop(runs):
+        raise ZeroDivisionError
+
+    training = prepare("tests/Line-v0", [0], workers=2, **TINY)
+    processes = [worker.process for worker in training.engine.pool._crew]
+    with pytest.raises(ZeroDivisionError):
+        training.run(progress=False, callback=stop)
+    assert len(processes) == 2 and not any(process.is_alive() for process in processes)
+
+
+def test_failed_episodes_are_reported_and_not_certified():
+    run = pcces.train("tests/Trouble-v0", workers=2, **TINY)
+    assert not run.certificate.holds and run.final["failed_episodes"] > 0
+    assert np.isfinite(run.final["return"]) and sum(run.metrics["failed_episodes"]) > 0
+
+
+def test_a_simulator_with_options_of_its_own():
+    sim = simulator("tests/Line-v0", costs="cost", cost_names=("far",), thresholds=12, max_steps=15)
+    run = pcces.train(sim, workers=1, **TINY)
+    assert run.problem.names == ("far <= 12",) and run.evaluate(20)["length"] == 15
+
+
+# -- the command line --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def tests_on_the_path(monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(HERE))
+
+
+def test_the_command_line_trains_evaluates_and_draws_a_simulator(tmp_path, tests_on_the_path):
+    few = ["--iterations", 2, "--population", 8, "--set=certify_episodes=20", "--set=warm_up=1", "--set=episodes=4"]
+    done = command("train", "Pendulum-v1", "--engine", "local", "--workers", 2, "--step-timeout", 30, "--out", "run",
+                   "--json", *few, "--set=metric_episodes=4", cwd=tmp_path)  # fmt: skip
+    assert done.returncode in (0, 1), done.stderr
+    assert json.loads(done.stdout)["runs"][0]["task"] == "Pendulum-v1" and "starting workers" in done.stderr
+    again = command("evaluate", "run", "--episodes", 10, "--json", cwd=tmp_path)
+    assert json.loads(again.stdout)["runs"][0]["length"] == 200
+    resumed = command("train", "Pendulum-v1", "--out", "run", "--resume", "--workers", 1, "--json", cwd=tmp_path)
+    assert json.loads(resumed.stdout)["runs"] == json.loads(done.stdout)["runs"]
+
+
+def test_the_command_line_takes_a_cost_function_and_a_module_with_the_environment(tmp_path, tests_on_the_path):
+    words = [
+        "train",
+        "simulators:tests/Line-v0",
+        "--cost",
+        "simulators:late_cost",
+        "--threshold",
+        30,
+        "--threshold",
+        40,
+    ]
+    few = ["--iterations", 2, "--population", 8, "--set=certify_episodes=20", "--set=warm_up=1", "--out", "run"]
+    done = command(*words, *few, "--workers", 1, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "CERTIFIED: cost0 at most" in done.stdout
+    for cost, said in (
+        ("simulators", "--cost takes MODULE:FUNCTION"),
+        ("simulators:none", "there is no function 'none'"),
+    ):
+        refused = command("train", "tests/Line-v0", "--cost", cost, cwd=tmp_path)
+        assert refused.returncode == 2 and said in refused.stderr
+
+
+def test_policies_on_simulators_can_be_filmed(tmp_path):
+    pytest.importorskip("pygame")
+    from pcces.render import film
+
+    run = pcces.train("CartPole-v1", engine="local", workers=1, **TINY)
+    made = film(run, seed=1)
+    assert made.gif[:6] == b"GIF89a" and made.steps == made.total >= 8 and made.frames >= 2
+
+
+# -- drivers that are killed ---------------------------------------------------------------------------------------------------
+
+DRIVER = """
+import sys
+import simulators
+import pcces.rl.train as training
+training.CHECKPOINT_SECONDS = 0.0
+run = training.train("tests/Slow-v0", workers=2, out=sys.argv[1], resume=sys.argv[2] == "resume", iterations=25,
+                     population=8, episodes=2, metric_episodes=2, certify_episodes=10, warm_up=2, m=3, hidden=(4,))
+"""
+
+
+@pytest.mark.slow
+def test_a_driver_killed_twenty_times_at_random_moments_ends_at_the_same_policy(tmp_path):
+    environment = os.environ | {"PYTHONPATH": f"{HERE}{os.pathsep}{HERE.parent}"}
+
+    def start(folder, how):
+        return subprocess.Popen(
+            [sys.executable, "-c", DRIVER, str(folder), how], env=environment, stderr=subprocess.PIPE
+        )
+
+    whole = start(tmp_path / "whole", "new")
+    rng, kills, seen = random.Random(0), 0, set()
+    folder = tmp_path / "killed"
+    while kills < 20:
+        there = (folder / "config.json").exists()
+        process = start(folder, "resume" if there else "new")
+        checkpoint = folder / "checkpoint.npz"
+        before = checkpoint.stat().st_mtime_ns if checkpoint.exists() else 0
+        deadline = time.monotonic() + 120
+        # At first when something new is written, so that it gets on; then at any moment, imports and writing included.
+        while kills % 2 == 0 and process.poll() is None and time.monotonic() < deadline:
+            if checkpoint.exists() and checkpoint.stat().st_mtime_ns != before:
+                break
+            time.sleep(0.01)
+        time.sleep(rng.uniform(0, 0.5) if kills % 2 == 0 else rng.uniform(0, 6))
+        process.send_signal(signal.SIGKILL)
+        said = process.communicate()[1]
+        assert process.returncode in (0, -signal.SIGKILL), said.decode()
+        kills += 1
+        if checkpoint.exists():
+            seen.add(checkpoint.stat().st_mtime_ns)
+        elif folder.exists() and not there and not (folder / "config.json").exists():
+            folder.rmdir()  # killed between making the folder and writing what it is for
+    last = start(folder, "resume")
+    assert last.wait(300) == 0, last.stderr.read().decode()
+    assert whole.wait(300) == 0, whole.stderr.read().decode()
+    a, b = pcces.load(tmp_path / "whole"), pcces.load(folder)
+    assert len(seen) > 5 and same_policy(a, b)
+    assert a.metrics["return"] == b.metrics["return"] and a.certificate == b.certificate

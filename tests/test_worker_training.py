@@ -1,0 +1,178 @@
+"""PCCES with its episodes in workers: one result whatever the number of workers and whatever happens to them."""
+
+import functools
+import logging
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import simulators  # noqa: F401  registers the tests' environments
+
+from pcces.engines.local import LocalPool
+from pcces.envs import make
+from pcces.envs.simulator import simulator
+from pcces.rl.normalizer import identity
+from pcces.rl.on_workers import WorkerEngine
+from pcces.rl.policy import Policy
+from pcces.rl.problem import problem_for
+from pcces.rl.settings import make_settings
+
+SMALL = dict(
+    population=8, episodes=3, metric_episodes=4, member_episodes=2, initial_tries=2, warm_up=1, m=3, hidden=(5, 4)
+)
+
+
+def leaves(tree):
+    if hasattr(tree, "_fields"):
+        return [leaf for part in tree for leaf in leaves(part)]
+    return [np.asarray(tree)]
+
+
+def same(a, b):
+    return all(one.dtype == other.dtype and np.array_equal(one, other) for one, other in zip(leaves(a), leaves(b)))
+
+
+def engine_for(sim, pool=None, seeds=(0,), step_timeout=None, **settings):
+    chosen = make_settings(**{**SMALL, **settings})
+    policy = Policy(sim.observation_size, sim.actions, chosen.hidden)
+    pool = pool or functools.partial(LocalPool, workers=2)
+    return WorkerEngine(sim, policy, problem_for(sim, chosen.mu), chosen, seeds, pool, step_timeout)
+
+
+def trained(sim, iterations=4, pool=None, **options):
+    """The final state and the metrics."""
+    engine = engine_for(sim, pool, **options)
+    try:
+        return engine.advance(engine.start(), iterations)
+    finally:
+        engine.close()
+
+
+@pytest.mark.parametrize("name", ["CartPole-v1", "Pendulum-v1"])
+def test_one_worker_or_two_give_the_same_bits(name):
+    sim = simulator(name, max_steps=60)
+    one, metrics = trained(sim, pool=functools.partial(LocalPool, workers=1), seeds=(3, 4))
+    two, others = trained(sim, pool=functools.partial(LocalPool, workers=2), seeds=(3, 4))
+    assert same(one, two) and all(same(metrics[key], others[key]) for key in metrics)
+    alone, _ = trained(sim, seeds=(4,))
+    assert np.array_equal(alone.es.x[0], one.es.x[1])  # a seed's run does not depend on its neighbours
+
+
+def test_states_keep_their_types_and_move():
+    engine = engine_for(simulator("Pendulum-v1", max_steps=40))
+    try:
+        first = engine.start()
+        after, metrics = engine.advance(first, 5)
+        template = engine.template()
+    finally:
+        engine.close()
+    for state in (after, template):
+        assert [leaf.dtype for leaf in leaves(state)] == [leaf.dtype for leaf in leaves(first)]
+        assert [leaf.shape for leaf in leaves(state)] == [leaf.shape for leaf in leaves(first)]
+    assert after.es.x.dtype == np.float32 and metrics["x"].dtype == np.float32
+    assert int(after.es.k[0]) == 5 and not np.array_equal(first.es.x, after.es.x)
+
+
+def test_going_on_from_a_state_is_the_same_as_not_having_stopped():
+    sim = simulator("CartPole-v1", max_steps=50)
+    engine = engine_for(sim)
+    try:
+        half, _ = engine.advance(engine.start(), 2)
+    finally:
+        engine.close()
+    engine = engine_for(sim)
+    try:
+        resumed, _ = engine.advance(half, 3)
+    finally:
+        engine.close()
+    assert same(resumed, trained(sim, 5)[0])
+
+
+def test_training_on_workers_learns():
+    """A point on a line learns to stay at 0: worth -1 an episode instead of -20."""
+    _, metrics = trained(
+        simulator("tests/Line-v0"), 40, population=16, initial_tries=1, last_layer=0.3, sigma0=0.5, log_std=-1.0
+    )
+    returns = metrics["return"][0]
+    assert returns[-5:].mean() > -8 > returns[:3].mean()
+
+
+# -- faults ------------------------------------------------------------------------------------------------------------
+
+
+def test_workers_killed_in_the_middle_change_nothing(tmp_path):
+    calm, deadly = tmp_path / "calm", tmp_path / "deadly"
+    for folder in (calm, deadly):
+        folder.mkdir()
+    sim = simulator("tests/Deadly-v0", folder=str(calm))
+    expected, metrics = trained(sim)
+    engine = engine_for(replace(sim, options={"folder": str(deadly)}))
+    try:
+        state = engine.start()
+        for number in range(4):
+            if number in (1, 2):
+                (deadly / f"{number}").touch()
+            state, _ = engine.advance(state, 1)
+        replaced = engine.pool.replaced
+    finally:
+        engine.close()
+    assert replaced >= 2 and same(state, expected) and not metrics["failed_episodes"].any()
+
+
+@pytest.mark.parametrize("kind", ["raise", "nan reward", "nan observation", "hang", "exit"])
+def test_episodes_that_fail_are_counted_and_named_by_a_seed_that_brings_them_back(kind, caplog):
+    sim = simulator("tests/Trouble-v0", kind=kind)
+    timeout = 0.4 if kind == "hang" else None
+    iterations = 1 if kind in ("hang", "exit") else 3
+    engine = engine_for(sim, step_timeout=timeout)
+    with caplog.at_level(logging.WARNING, "pcces"):
+        try:
+            _, metrics = engine.advance(engine.start(), iterations)
+            logged = re.findall(r"replay it with seed (\d+)\): (.*)", caplog.text)
+            assert metrics["failed_episodes"].sum() > 0 and logged
+            assert {int(seed) % 10 for seed, _ in logged} == {3}
+            words = {"raise": "ArithmeticError: contact", "hang": "timeout", "exit": "exit code 7"}
+            assert all(words.get(kind, "returned nan or inf") in why for _, why in logged)
+            x, normalizer = np.zeros(engine.policy.size, np.float32), identity(np.zeros(1, np.float32))
+            seeds = [int(logged[0][0]), 4]
+            again = engine._play_point(x, normalizer, seeds)
+        finally:
+            engine.close()
+    assert [seed for seed, _ in again.errors] == seeds[:1]
+    assert list(np.isfinite(again.outcome.returns)) == [False, True]
+
+
+def test_failed_episodes_make_a_policy_infeasible_never_better():
+    engine = engine_for(simulator("tests/Trouble-v0"))
+    try:
+        _, metrics = engine.advance(engine.start(), 6)
+    finally:
+        engine.close()
+    failed = ~np.isfinite(metrics["estimate"].mean[0, :, 0])
+    assert np.all(np.isfinite(metrics["x"])) and np.all(np.isfinite(metrics["return"]))
+    assert failed.any() or not metrics["failed_episodes"].any()
+
+
+# -- the same task on the device ---------------------------------------------------------------------------------------
+
+
+def test_worker_and_device_agree_on_a_policys_returns():
+    """Gymnasium's CartPole in a worker, ours on the device: the same mean return, length and entropy of one policy."""
+    from pcces.engines.device import Player
+
+    task, sim, episodes = make("CartPole-v1"), simulator("CartPole-v1"), 1000
+    engine = engine_for(sim, hidden=(10, 10))
+    x = np.random.default_rng(9).standard_normal(engine.policy.size).astype(np.float32)
+    normalizer = identity(np.zeros(4, np.float32))._replace(std=np.array([0.5, 0.5, 0.1, 0.5], np.float32))
+    try:
+        theirs = engine.play(x, normalizer, episodes, seed=1)
+    finally:
+        engine.close()
+    ours = Player(task, engine.policy).play(x, normalizer, episodes, seed=1)
+    assert theirs.returns.std() > 1
+    for name in ("returns", "length", "entropy"):
+        a, b = (np.asarray(getattr(outcome, name), dtype=float) for outcome in (theirs, ours))
+        error = np.sqrt((a.var() + b.var()) / episodes)
+        assert abs(a.mean() - b.mean()) < 4 * error, name
+        assert a.std() == pytest.approx(b.std(), rel=0.15)
