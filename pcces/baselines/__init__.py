@@ -1,31 +1,38 @@
-"""The algorithms PCCES is compared with, one file each to be read beside its paper, as programs of the device engine.
+"""The algorithms PCCES is compared with, one file each to be read beside its paper.
 
-    from pcces.baselines import ALGORITHMS
-    settings_class, program = ALGORITHMS["ppo-lag"]
+    run = pcces.train("CartSafe-v0", algorithm="ppo-lag")
 
-`program(task, policy, problem, settings)` is run by `pcces.engines.device.DeviceEngine`, as PCCES is.
+What evolution strategies share is in `population`, what the others share in `on_policy`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
-from pcces.baselines import asebo, cpo, openes, ppo_lagrangian, rcpo
-from pcces.baselines.settings import Common
-
-
-class Algorithm(NamedTuple):
-    """Settings and the program they make."""
-
-    settings: type[Common]
-    program: Callable[..., Any]
+from pcces.baselines import asebo, cpo, on_policy, openes, population, ppo_lagrangian, rcpo
+from pcces.baselines.on_policy import OnPolicy
+from pcces.baselines.population import Evolution
+from pcces.rl.algorithms import Algorithm
 
 
-ALGORITHMS: dict[str, Algorithm] = {
-    "openes": Algorithm(openes.OpenESSettings, openes.program),
-    "asebo": Algorithm(asebo.ASEBOSettings, asebo.program),
-    "ppo-lag": Algorithm(ppo_lagrangian.PPOLagrangianSettings, ppo_lagrangian.program),
-    "rcpo": Algorithm(rcpo.RCPOSettings, rcpo.program),
-    "cpo": Algorithm(cpo.CPOSettings, cpo.program),
+def _evolution(name: str, evolution: Evolution, defaults: Any) -> Algorithm:
+    program, driver = partial(population.program, evolution), partial(population.PopulationDriver, evolution)
+    return Algorithm(name, {"default": defaults}, program, evolution.search, driver)
+
+
+def _on_policy(name: str, method: OnPolicy, defaults: Any) -> Algorithm:
+    program, driver = partial(on_policy.program, method), partial(on_policy.OnPolicyDriver, method)
+    return Algorithm(name, {"default": defaults}, program, lambda settings: None, driver)
+
+
+ALGORITHMS = {
+    algorithm.name: algorithm
+    for algorithm in (
+        _evolution("openes", openes.EVOLUTION, openes.OpenESSettings()),
+        _evolution("asebo", asebo.EVOLUTION, asebo.ASEBOSettings()),
+        _on_policy("ppo-lag", ppo_lagrangian.METHOD, ppo_lagrangian.PPOLagrangianSettings()),
+        _on_policy("rcpo", rcpo.METHOD, rcpo.RCPOSettings()),
+        _on_policy("cpo", cpo.METHOD, cpo.CPOSettings()),
+    )
 }

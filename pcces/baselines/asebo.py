@@ -12,23 +12,20 @@ are not asked for are played and then ignored: no weight, no steps counted, noth
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import optax
 
 from pcces.baselines import start
-from pcces.baselines.population import PopulationSettings, play
+from pcces.baselines.population import Evolution, PopulationSettings
 from pcces.baselines.settings import need
-from pcces.engines.device import Program
-from pcces.envs.task import Task
+from pcces.rl.iteration import Seen
 from pcces.rl.normalizer import Normalizer, carry_over
 from pcces.rl.policy import Policy
-from pcces.rl.problem import Problem
-from pcces.strategies import mirrored
 from pcces.strategies.asebo import ASEBOState as Subspace
 from pcces.strategies.asebo import asebo
 from pcces.strategies.base import Strategy
@@ -56,13 +53,19 @@ class ASEBOSettings(PopulationSettings):
     @property
     def strategy(self) -> Strategy:
         """The search distribution: `directions` has the covariance above, `update` learns U and alpha from a gradient."""
-        return asebo(
-            m=self.archive,
-            threshold=self.threshold,
-            least=self.least,
-            decay=self.decay,
-            alpha_range=(self.alpha_low, self.alpha_high),
-        )
+        return search(self)()
+
+
+def search(settings: ASEBOSettings) -> Callable[[], Strategy]:
+    """Makes the search distribution."""
+    return partial(
+        asebo,
+        m=settings.archive,
+        threshold=settings.threshold,
+        least=settings.least,
+        decay=settings.decay,
+        alpha_range=(settings.alpha_low, settings.alpha_high),
+    )
 
 
 class ASEBOState(NamedTuple):
@@ -75,19 +78,10 @@ class ASEBOState(NamedTuple):
     normalizer: Normalizer
 
 
-def program(task: Task, policy: Policy, problem: Problem, settings: ASEBOSettings) -> Program:
-    """ASEBO on this task."""
-
-    def begin(x: Array, normalizer: Normalizer) -> ASEBOState:
-        adam = optax.adam(settings.step_size).init(x)
-        return ASEBOState(jnp.int32(0), x, adam, settings.strategy.init(x), normalizer)
-
-    return Program(
-        lambda key: begin(*start.first(task, policy, problem, settings, key)),
-        partial(step, task, policy, problem, settings),
-        settings.shares,
-        lambda key: begin(*start.blank(policy)),
-    )
+def begin(settings: ASEBOSettings, x: Array, normalizer: Normalizer) -> ASEBOState:
+    """Before the first iteration."""
+    adam = optax.adam(settings.step_size).init(x)
+    return ASEBOState(jnp.int32(0), x, adam, settings.strategy.init(jnp.asarray(x)), normalizer)
 
 
 def pairs(subspace: Subspace, settings: ASEBOSettings) -> Array:
@@ -112,30 +106,43 @@ def gradient(f: Array, directions: Array, used: Array) -> Array:
     return (weights[:half] * difference) @ directions[:half]
 
 
-def step(
-    task: Task, policy: Policy, problem: Problem, settings: ASEBOSettings, state: ASEBOState, key: Array
-) -> tuple[ASEBOState, dict[str, Any]]:
-    """One iteration."""
-    k, x, adam, subspace, normalizer = state
-    strategy, half = settings.strategy, settings.population // 2
-    z_key, play_key = jax.random.split(jax.random.fold_in(key, k))
-    directions = mirrored(strategy.directions(subspace, jax.random.normal(z_key, (half, strategy.normals(x.size)))))
-    count = pairs(subspace, settings)
-    used = jnp.tile(jnp.arange(half) < count, 2)
-    points = x + settings.deviation(x.size) * math.sqrt(x.size) * directions  # directions have norm ~ 1
-    played = play(task, policy, problem, settings, x, normalizer, points, used, play_key)
+def used(settings: ASEBOSettings, state: ASEBOState) -> Array:
+    """Which samples count (lambda,): the first pairs."""
+    return jnp.tile(jnp.arange(settings.population // 2) < pairs(state.subspace, settings), 2)
 
-    slope = gradient(played.f, directions, used)
+
+def conclude(
+    policy: Policy,
+    settings: ASEBOSettings,
+    state: ASEBOState,
+    directions: Array,
+    used: Array,
+    f: Array,
+    seen: Seen,
+) -> tuple[ASEBOState, dict[str, Array]]:
+    """An iteration, once its samples have been judged."""
+    k, x, adam, subspace, normalizer = state
+    slope = gradient(f, directions, used)
     updates, adam = optax.adam(settings.step_size).update(slope + settings.l2 * x, adam)
-    new = start.learnt(settings, normalizer, played.seen, k)
+    new = start.learnt(settings, normalizer, seen, k)
     after = carry_over(policy, x + updates, normalizer, new)
-    metrics = played.metrics | {
+    metrics = {
         "success": jnp.bool_(True),
         "gradient": jnp.linalg.norm(slope),
         "step": jnp.linalg.norm(updates),
         "alpha": subspace.alpha,
         "rank": subspace.rank,
-        "samples": 2 * count,
+        "samples": used.sum(),
     }
-    subspace = strategy.update(subspace, directions, None, updates, slope)
+    subspace = settings.strategy.update(subspace, directions, None, updates, slope)
     return ASEBOState(k + 1, after, adam, subspace, new), metrics
+
+
+EVOLUTION = Evolution(
+    begin,
+    search,
+    basis=lambda state: state.subspace,
+    scale=lambda settings, n: settings.deviation(n) * math.sqrt(n),  # directions have norm ~ 1
+    used=used,
+    conclude=conclude,
+)

@@ -24,11 +24,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from pcces.baselines import on_policy, start
-from pcces.baselines.on_policy import Critics, OnPolicySettings
+from pcces.baselines import on_policy
+from pcces.baselines.on_policy import Critics, Epoch, OnPolicy, OnPolicySettings
 from pcces.baselines.settings import need
-from pcces.engines.device import Program, summed
-from pcces.envs.task import Task
+from pcces.engines.device import summed
 from pcces.rl.normalizer import Normalizer
 from pcces.rl.policy import Policy
 from pcces.rl.problem import Problem
@@ -64,20 +63,12 @@ class CPOState(NamedTuple):
     normalizer: Normalizer
 
 
-def program(task: Task, policy: Policy, problem: Problem, settings: CPOSettings) -> Program:
-    """CPO on this task."""
-    net = on_policy.network(task.observation_size, settings)
-
-    def begin(x: Array, normalizer: Normalizer, key: Array) -> CPOState:
-        critics = on_policy.init_critics(net, 1 + len(problem.cost_names), settings, jax.random.fold_in(key, 1))
-        return CPOState(jnp.int32(0), x, critics, normalizer)
-
-    return Program(
-        lambda key: begin(*start.first(task, policy, problem, settings, key), key),
-        partial(step, task, policy, problem, net, settings),
-        settings.episodes(task),
-        lambda key: begin(*start.blank(policy), key),
-    )
+def begin(
+    problem: Problem, net: Policy, settings: CPOSettings, x: Array, normalizer: Normalizer, key: Array
+) -> CPOState:
+    """Before the first epoch."""
+    critics = on_policy.init_critics(net, 1 + len(problem.cost_names), settings, jax.random.fold_in(key, 1))
+    return CPOState(jnp.int32(0), x, critics, normalizer)
 
 
 def conjugate_gradients(product: Callable[[Array], Array], b: Array, iterations: int) -> Array:
@@ -162,21 +153,18 @@ def line_search(
     return jnp.where(good, x + share * d, x), jnp.where(good, kl, 0.0), jnp.where(good, share, 0.0)
 
 
-def step(
-    task: Task, policy: Policy, problem: Problem, net: Policy, settings: CPOSettings, state: CPOState, key: Array
-) -> tuple[CPOState, dict[str, Any]]:
-    """One epoch."""
+def learn(
+    policy: Policy, problem: Problem, net: Policy, settings: CPOSettings, state: CPOState, epoch: Epoch, key: Array
+) -> tuple[CPOState, dict[str, Array]]:
+    """What one epoch teaches."""
     k, x, critics, normalizer = state
-    play_key, critic_key = jax.random.split(jax.random.fold_in(key, k))
-    epoch = on_policy.play(task, policy, settings, x, normalizer, play_key)
-
     value = on_policy.values(net, critics, epoch.observations)
     estimate = partial(on_policy.advantages, going=epoch.going, discount=settings.discount, gae=settings.gae)
     advantage = jax.vmap(estimate)(epoch.signals, value)
     reward = on_policy.centred(advantage[0], epoch.weights, scale=True)[None]
     costs = jax.vmap(lambda a: on_policy.centred(a, epoch.weights, scale=False))(advantage[1:])
     columns = on_policy.raw_columns(jnp.concatenate([reward, costs]))  # (1 + r, N)
-    over = (epoch.outcome.costs.mean(-1) - jnp.array(problem.thresholds)) / epoch.outcome.length.mean()  # c, a step
+    over = (epoch.costs - jnp.array(problem.thresholds)) / epoch.length  # c, a step
 
     did = on_policy.acted(policy, x, epoch)
 
@@ -194,7 +182,7 @@ def step(
         return summed(along(v)) + settings.damping * v
 
     slopes = summed(jax.jacrev(surrogates)(x))  # (1 + r, n)
-    solved = jax.vmap(lambda b: conjugate_gradients(product, b, settings.cg_iterations))(slopes)
+    solved = jnp.stack([conjugate_gradients(product, b, settings.cg_iterations) for b in slopes])
     g, v = slopes[0], solved[0]
     if problem.cost_names and settings.constrained:
         free = v * jnp.sqrt(2 * settings.delta / jnp.maximum(g @ v, TINY))
@@ -213,9 +201,9 @@ def step(
         return (kl <= settings.delta) & kept & ((change[0] >= 0) | direction.recovering), kl
 
     after, kl, share = line_search(settings, x, direction.d, judge)
-    critics = on_policy.fit(net, settings, critics, epoch, advantage + value[:, :-1], critic_key, k == 0)
+    critics = on_policy.fit(net, settings, critics, epoch, advantage + value[:, :-1], key, k == 0)
     after, critics, new = on_policy.moved_on(policy, net, settings, after, critics, normalizer, epoch, k)
-    metrics = on_policy.report(problem, x, normalizer, epoch) | {
+    metrics = {
         "success": share > 0,
         "kl": kl,
         "step": share,
@@ -223,3 +211,6 @@ def step(
         "multiplier": direction.multiplier,
     }
     return CPOState(k + 1, after, critics, new), metrics
+
+
+METHOD = OnPolicy(begin, learn)

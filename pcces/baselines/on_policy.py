@@ -1,6 +1,6 @@
 """What PPO-Lagrangian, RCPO and CPO share: epochs of whole episodes, critics, advantages, and the distance of policies.
 
-Several devices may share an epoch. Each then holds the steps of its own episodes, and expectations and gradients are
+An epoch is played on the device or by workers; what is learnt from it is one compiled function either way. Several devices may share an epoch. Each then holds the steps of its own episodes, and expectations and gradients are
 sums over all of them (`summed`). A step's weight is 1 / (steps of the epoch), and 0 after its episode's end.
 """
 
@@ -13,15 +13,21 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
 from pcces.baselines import start
 from pcces.baselines.settings import Common, need
-from pcces.engines.device import gathered, my_share, summed
+from pcces.engines.device import Program, alone, gathered, my_share, summed
+from pcces.envs.simulator import Simulator
 from pcces.envs.task import Continuous, Step, Task
+from pcces.rl.crew import Crew
+from pcces.rl.episodes import Played
 from pcces.rl.iteration import Seen
+from pcces.rl.keys import key as random_key
 from pcces.rl.normalizer import Normalizer, carry_over, normalise
 from pcces.rl.on_device import described
+from pcces.rl.on_workers import episode_seeds
 from pcces.rl.outcome import Outcome
 from pcces.rl.policy import Policy, forward, log_softmax
 from pcces.rl.problem import Problem
@@ -49,7 +55,7 @@ class OnPolicySettings(Common):
         need(0 <= self.gae <= 1, f"gae must lie in [0, 1], got {self.gae}")
         need(self.passes >= 1 and self.minibatches >= 1, "passes and minibatches must be at least 1")
 
-    def episodes(self, task: Task) -> int:
+    def episodes(self, task: Task | Simulator) -> int:
         """Whole episodes an epoch."""
         return max(1, round(self.epoch_steps / task.max_steps))
 
@@ -105,34 +111,44 @@ class Epoch(NamedTuple):
     signals: Array  # (1 + r, T, B): reward and costs
     going: Array  # (T + 1, B): 1 on every step, and after one that the time limit made the last
     weights: Array  # (T, B)
-    outcome: Outcome  # of all devices' episodes
+    costs: Array  # (r,) of an episode, on average over all devices' episodes
+    length: Array  # steps an episode, on average
     seen: Seen  # for the normalisation
 
 
-def play(task: Task, policy: Policy, settings: OnPolicySettings, x: Array, normalizer: Normalizer, key: Array) -> Epoch:
-    """An epoch of fresh episodes."""
+def epoch_of(
+    normalizer: Normalizer, raw: Array, actions: Array, signals: Array, going: Array, costs: Array, length: Array
+) -> Epoch:
+    """An epoch from what was played: raw observations (size, T + 1, B), and the fields of the same name."""
+    alive = going[:-1]
+    now = raw[:, :-1]
+    seen = Seen(*summed(Seen(alive.sum(), (now * alive).sum((1, 2)), (now**2 * alive).sum((1, 2)))))
+    weights = alive / jnp.maximum(seen.count, 1.0)
+    return Epoch(normalise(normalizer, raw), actions, signals, going, weights, costs, length, seen)
+
+
+def play(
+    task: Task, policy: Policy, settings: OnPolicySettings, x: Array, normalizer: Normalizer, key: Array
+) -> tuple[Epoch, Outcome]:
+    """An epoch of fresh episodes on the device, and the outcome of all devices' episodes."""
     keys = my_share(jax.random.split(key, settings.episodes(task)))
-    outcome, trajectory = rollout(Ending(task), policy, x, normalizer, keys, settings.discount, record=True)
+    outcome, trajectory = rollout(Ending(task), policy, x, normalizer, keys, record=True)
     assert trajectory is not None
     last = task.max_steps
     raw = jnp.moveaxis(trajectory.observations[: last + 1], 1, 0)  # zero where an episode is over
     going = trajectory.alive[: last + 1].astype(raw.dtype)
     alive = going[:last]
-    observations = normalise(normalizer, raw)
     layers, log_std = policy.unpack(x)
-    entropy = policy.entropy(forward(layers, raw_columns(observations[:, :last])), log_std).reshape(alive.shape)
-    outcome = outcome._replace(entropy=(entropy * alive).sum(0), length=alive.sum(0))  # without the step after the last
-    seen = Seen(alive.sum(), (raw[:, :last] * alive).sum((1, 2)), (raw[:, :last] ** 2 * alive).sum((1, 2)))
-    seen = Seen(*summed(seen))
-    return Epoch(
-        observations,
-        jnp.moveaxis(trajectory.actions[:last], 0, -2),
-        jnp.concatenate([trajectory.rewards[None, :last], jnp.moveaxis(trajectory.costs[:last], 1, 0)]),
-        going,
-        alive / seen.count,
-        gathered(outcome),
-        seen,
-    )
+    head = forward(layers, raw_columns(normalise(normalizer, raw[:, :last])))
+    entropy = policy.entropy(head, log_std).reshape(alive.shape)
+    discounted = settings.discount ** jnp.arange(last) @ trajectory.rewards[:last]
+    # Without the step after the last.
+    outcome = outcome._replace(discounted=discounted, entropy=(entropy * alive).sum(0), length=alive.sum(0))
+    outcome = gathered(outcome)
+    signals = jnp.concatenate([trajectory.rewards[None, :last], jnp.moveaxis(trajectory.costs[:last], 1, 0)])
+    actions = jnp.moveaxis(trajectory.actions[:last], 0, -2)
+    means = outcome.costs.mean(-1), outcome.length.mean()
+    return epoch_of(normalizer, raw, actions, signals, going, *means), outcome
 
 
 def raw_columns(values: Array) -> Array:
@@ -140,10 +156,90 @@ def raw_columns(values: Array) -> Array:
     return values.reshape(*values.shape[:-2], -1)
 
 
-def report(problem: Problem, x: Array, normalizer: Normalizer, epoch: Epoch) -> dict[str, Any]:
-    """The metrics every algorithm has."""
-    own = epoch.outcome
-    return described(x, normalizer, own, problem.outputs(own), own.length.sum())
+# -- a method on the device and on workers --------------------------------------------------------------------------------
+
+
+class OnPolicy(NamedTuple):
+    """A method as pure functions. Its states have k, x, normalizer."""
+
+    begin: Callable[..., Any]
+    """problem, net, settings, x, normalisation, key -> state"""
+    learn: Callable[..., tuple[Any, dict[str, Array]]]
+    """policy, problem, net, settings, state, epoch, key -> state, metrics"""
+
+
+def program(method: OnPolicy, task: Task, policy: Policy, problem: Problem, settings: OnPolicySettings) -> Program:
+    """A method on this task."""
+    net = network(task.observation_size, settings)
+    begin = partial(method.begin, problem, net, settings)
+
+    def step(state: Any, key: Array) -> tuple[Any, dict[str, Any]]:
+        play_key, learn_key = jax.random.split(jax.random.fold_in(key, state.k))
+        epoch, outcome = play(task, policy, settings, state.x, state.normalizer, play_key)
+        after, own = method.learn(policy, problem, net, settings, state, epoch, learn_key)
+        samples = problem.outputs(outcome)
+        return after, described(state.x, state.normalizer, outcome, samples, outcome.length.sum()) | own
+
+    return Program(
+        lambda key: begin(*start.first(task, policy, problem, settings, key), key),
+        step,
+        settings.episodes(task),
+        lambda key: begin(*start.blank(policy), key),
+        chunk=1,
+    )
+
+
+class OnPolicyDriver:
+    """A method whose episodes are played by workers."""
+
+    def __init__(self, method: OnPolicy, crew: Crew, problem: Problem, settings: OnPolicySettings):
+        self.crew, self.problem, self.settings = crew, problem, settings
+        net = network(crew.task.observation_size, settings)
+        self._begin = partial(method.begin, problem, net, settings)
+
+        def learn(state: Any, played: tuple, key: Array) -> tuple[Any, dict[str, Array]]:
+            return method.learn(crew.policy, problem, net, settings, state, epoch_of(state.normalizer, *played), key)
+
+        self._learn = alone(learn)
+
+    def blank(self, x: np.ndarray, normalizer: Normalizer) -> Any:
+        """Any state around x."""
+        return jax.tree.map(np.asarray, self._begin(jnp.asarray(x), normalizer, random_key(0)))
+
+    def first(self, seed: int) -> Any:
+        """The state before the first iteration."""
+        x, normalizer = self.crew.first(start.as_pcces(self.settings), seed)
+        return jax.tree.map(np.asarray, self._begin(jnp.asarray(x), normalizer, random_key(seed)))
+
+    def step(self, seed: int, state: Any) -> tuple[Any, dict[str, Any]]:
+        """One epoch."""
+        crew, k = self.crew, int(state.k)
+        seeds = episode_seeds(seed, k).integers(2**31, size=self.settings.episodes(crew.task))
+        played = crew.play_point(state.x, state.normalizer, [int(e) for e in seeds], "steps")
+        key = jax.random.fold_in(random_key(seed), k)
+        after, own = jax.tree.map(np.asarray, self._learn(state, padded(crew.policy, crew.task.max_steps, played), key))
+        return after, crew.described(state.x, state.normalizer, played, crew.outputs(played), [played]) | own
+
+
+def padded(policy: Policy, steps: int, played: Played) -> tuple[Any, ...]:
+    """Episodes as arrays of `steps` steps: what `epoch_of` takes. One that failed has no step."""
+    size, acts = policy.observation_size, () if policy.discrete else (policy.outputs,)
+    count, costs = len(played.steps), played.outcome.costs
+    raw = np.zeros((size, steps + 1, count), np.float32)
+    actions = np.zeros((*acts, steps, count), np.float32 if acts else np.int32)
+    signals = np.zeros((1 + len(costs), steps, count), np.float32)
+    going = np.zeros((steps + 1, count), np.float32)
+    for i, one in enumerate(played.steps):
+        if one is None:
+            continue
+        length = one.rewards.size
+        raw[:, :length, i], raw[:, length, i] = one.observations, one.last
+        actions[..., :length, i] = one.actions
+        signals[0, :length, i], signals[1:, :length, i] = one.rewards, one.costs
+        going[:length, i], going[length, i] = 1, one.cut
+    good = [i for i, one in enumerate(played.steps) if one is not None]
+    means = costs[:, good].sum(1) / max(1, len(good)), np.float32(max(1.0, going[:-1].sum()) / max(1, len(good)))
+    return raw, actions, signals, going, *means
 
 
 # -- critics -----------------------------------------------------------------------------------------------------------
@@ -179,9 +275,14 @@ def said(net: Policy, weights: Array, observations: Array) -> Array:
     return forward(net.unpack(weights)[0], observations)[0]
 
 
+def all_said(net: Policy, weights: Array, observations: Array) -> Array:
+    """What all critics say (1 + r, N); one after the other, as a CPU is slow at batches of small products."""
+    return jnp.stack([said(net, row, observations) for row in weights])
+
+
 def values(net: Policy, critics: Critics, observations: Array) -> Array:
     """(1 + r, T + 1, B)"""
-    out = jax.vmap(partial(said, net), (0, None))(critics.weights, raw_columns(observations))
+    out = all_said(net, critics.weights, raw_columns(observations))
     out = critics.mean[:, None] + critics.std[:, None] * out
     return out.reshape(-1, *observations.shape[1:])
 
@@ -226,7 +327,7 @@ def fit(
 
     def loss(w: Array, part: tuple) -> Array:
         observations, target, weights = part
-        error = jax.vmap(partial(said, net), (0, None))(w, observations) - target
+        error = all_said(net, w, observations) - target
         return 0.5 * (error**2 @ weights).sum()
 
     def update(carry: tuple, part: tuple) -> tuple:

@@ -7,21 +7,19 @@ weight decay. It knows no constraints: on tasks with costs, the costs over their
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
 from pcces.baselines import start
-from pcces.baselines.population import PopulationSettings, play
-from pcces.engines.device import Program
-from pcces.envs.task import Task
+from pcces.baselines.population import Evolution, PopulationSettings
+from pcces.rl.iteration import Seen
 from pcces.rl.normalizer import Normalizer, carry_over
 from pcces.rl.policy import Policy
-from pcces.rl.problem import Problem
-from pcces.strategies import mirrored
+from pcces.strategies import gaussian
+from pcces.strategies.gaussian import GaussianState
 from pcces.strategies.shaping import centred_rank
 
 Array = Any
@@ -43,18 +41,9 @@ class OpenESState(NamedTuple):
     normalizer: Normalizer
 
 
-def program(task: Task, policy: Policy, problem: Problem, settings: OpenESSettings) -> Program:
-    """OpenES on this task."""
-
-    def begin(x: Array, normalizer: Normalizer) -> OpenESState:
-        return OpenESState(jnp.int32(0), x, optax.adam(settings.step_size).init(x), normalizer)
-
-    return Program(
-        lambda key: begin(*start.first(task, policy, problem, settings, key)),
-        partial(step, task, policy, problem, settings),
-        settings.shares,
-        lambda key: begin(*start.blank(policy)),
-    )
+def begin(settings: OpenESSettings, x: Array, normalizer: Normalizer) -> OpenESState:
+    """Before the first iteration."""
+    return OpenESState(jnp.int32(0), x, optax.adam(settings.step_size).init(x), normalizer)
 
 
 def gradient(f: Array, directions: Array, deviation: float) -> Array:
@@ -67,25 +56,34 @@ def gradient(f: Array, directions: Array, deviation: float) -> Array:
     return centred_rank(f) @ directions / (f.shape[0] * deviation)
 
 
-def step(
-    task: Task, policy: Policy, problem: Problem, settings: OpenESSettings, state: OpenESState, key: Array
-) -> tuple[OpenESState, dict[str, Any]]:
-    """One iteration."""
+def conclude(
+    policy: Policy,
+    settings: OpenESSettings,
+    state: OpenESState,
+    directions: Array,
+    used: Array,
+    f: Array,
+    seen: Seen,
+) -> tuple[OpenESState, dict[str, Array]]:
+    """An iteration, once its samples have been judged."""
     k, x, adam, normalizer = state
-    z_key, play_key = jax.random.split(jax.random.fold_in(key, k))
-    deviation = settings.deviation(x.size)
-    directions = mirrored(jax.random.normal(z_key, (settings.population // 2, x.size)))
-    everyone = jnp.ones(settings.population, bool)
-    points = x + deviation * directions
-    played = play(task, policy, problem, settings, x, normalizer, points, everyone, play_key)
-
-    slope = gradient(played.f, directions, deviation)
+    slope = gradient(f, directions, settings.deviation(x.size))
     updates, adam = optax.adam(settings.step_size).update(slope + settings.l2 * x, adam)
-    new = start.learnt(settings, normalizer, played.seen, k)
+    new = start.learnt(settings, normalizer, seen, k)
     after = carry_over(policy, x + updates, normalizer, new)
-    metrics = played.metrics | {
+    metrics = {
         "success": jnp.bool_(True),
         "gradient": jnp.linalg.norm(slope),
         "step": jnp.linalg.norm(updates),
     }
     return OpenESState(k + 1, after, adam, new), metrics
+
+
+EVOLUTION = Evolution(
+    begin,
+    search=lambda settings: gaussian,
+    basis=lambda state: GaussianState(),
+    scale=lambda settings, n: settings.deviation(n),
+    used=lambda settings, state: np.ones(settings.population, bool),
+    conclude=conclude,
+)

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
+from pcces.arrays import array_namespace
+from pcces.baselines import start
 from pcces.baselines.settings import Common, need
-from pcces.engines.device import gathered, my_share, summed
+from pcces.engines.device import Program, gathered, my_share, summed
 from pcces.envs.task import Task
+from pcces.rl.crew import Crew
+from pcces.rl.episodes import Episode, member_normals
 from pcces.rl.iteration import Seen
 from pcces.rl.normalizer import Normalizer
 from pcces.rl.on_device import described, observed
+from pcces.rl.on_workers import episode_seeds, members
 from pcces.rl.policy import Policy
 from pcces.rl.problem import Problem
 from pcces.rl.rollout import rollout
+from pcces.strategies import Strategy, mirrored
 
 Array = Any
 
@@ -66,10 +74,71 @@ class PopulationSettings(Common):
         return math.gcd(self.population * self.member_episodes, self.metric_episodes)
 
 
+class Evolution(NamedTuple):
+    """An evolution strategy as pure functions, the same on the device and on workers. Its states have k, x, normalizer."""
+
+    begin: Callable[[Any, Array, Normalizer], Any]
+    """settings, x, normalisation -> state"""
+    search: Callable[[Any], Callable[[], Strategy]]
+    """settings -> what makes the search distribution"""
+    basis: Callable[[Any], Any]
+    """state -> the search distribution's state"""
+    scale: Callable[[Any, int], float]
+    """settings, n -> the length of a step x + scale * direction"""
+    used: Callable[[Any, Any], Array]
+    """settings, state -> which samples count (lambda,)"""
+    conclude: Callable[..., tuple[Any, dict[str, Array]]]
+    """policy, settings, state, directions, used, f, seen -> state, metrics"""
+
+
+def fitness(problem: Problem, settings: PopulationSettings, y: Array) -> Array:
+    """What to minimise: -return, and the penalty for mean costs over their limits, from outputs y (lambda, episodes, 1 + r)."""
+    xp = array_namespace(y)
+    y = xp.mean(y, axis=1)
+    over = xp.clip(y[:, 1 : 1 + len(problem.cost_names)], 0.0, None)
+    return y[:, 0] + settings.penalty * xp.sum(over, axis=1)
+
+
+# -- on the device -----------------------------------------------------------------------------------------------------
+
+
+def program(
+    evolution: Evolution, task: Task, policy: Policy, problem: Problem, settings: PopulationSettings
+) -> Program:
+    """An evolution strategy on this task."""
+    return Program(
+        lambda key: evolution.begin(settings, *start.first(task, policy, problem, settings, key)),
+        partial(step, evolution, task, policy, problem, settings),
+        settings.shares,
+        lambda key: evolution.begin(settings, *start.blank(policy)),
+    )
+
+
+def step(
+    evolution: Evolution,
+    task: Task,
+    policy: Policy,
+    problem: Problem,
+    settings: PopulationSettings,
+    state: Any,
+    key: Array,
+) -> tuple[Any, dict[str, Any]]:
+    """One iteration."""
+    z_key, play_key = jax.random.split(jax.random.fold_in(key, state.k))
+    strategy, n = evolution.search(settings)(), state.x.size
+    z = jax.random.normal(z_key, (settings.population // 2, strategy.normals(n)))
+    directions = mirrored(strategy.directions(evolution.basis(state), z))
+    used = evolution.used(settings, state)
+    points = state.x + evolution.scale(settings, n) * directions
+    played = play(task, policy, problem, settings, state.x, state.normalizer, points, used, play_key)
+    after, own = evolution.conclude(policy, settings, state, directions, used, played.f, played.seen)
+    return after, played.metrics | own
+
+
 class Played(NamedTuple):
     """What a population's episodes say."""
 
-    f: Array  # (lambda,) what to minimise: -return, and the penalty for costs over their limits
+    f: Array  # (lambda,) what to minimise
     seen: Seen  # for the normalisation
     metrics: dict[str, Any]
 
@@ -106,12 +175,72 @@ def play(
         lambda a: jnp.where(mask, a[..., :episodes], jnp.zeros_like(a[..., :episodes])), trajectory
     )
 
-    y = problem.outputs(members).reshape(lam, repeats, -1).mean(1)
-    over = jnp.clip(y[:, 1 : 1 + len(problem.cost_names)], 0)
     samples = problem.outputs(own)
     steps = (members.length * jnp.repeat(used, repeats)).sum() + own.length.sum()
     return Played(
-        y[:, 0] + settings.penalty * over.sum(1),
+        fitness(problem, settings, problem.outputs(members).reshape(lam, repeats, -1)),
         Seen(*summed(observed(trajectory))),
         described(x, normalizer, own, samples, steps),
     )
+
+
+# -- on workers --------------------------------------------------------------------------------------------------------
+
+
+class PopulationDriver:
+    """An evolution strategy whose episodes are played by workers."""
+
+    def __init__(self, evolution: Evolution, crew: Crew, problem: Problem, settings: PopulationSettings):
+        self.evolution, self.crew, self.problem, self.settings = evolution, crew, problem, settings
+        self.strategy = evolution.search(settings)()
+        self._conclude = jax.jit(partial(evolution.conclude, crew.policy, settings))
+
+    def blank(self, x: np.ndarray, normalizer: Normalizer) -> Any:
+        """Any state around x."""
+        return self.evolution.begin(self.settings, x, normalizer)
+
+    def first(self, seed: int) -> Any:
+        """The state before the first iteration."""
+        return self.blank(*self.crew.first(start.as_pcces(self.settings), seed))
+
+    def step(self, seed: int, state: Any) -> tuple[Any, dict[str, Any]]:
+        """One iteration."""
+        s, k, x, crew = self.settings, int(state.k), state.x, self.crew
+        half, basis = s.population // 2, self.evolution.basis(state)
+        width = self.strategy.normals(x.size)
+        z = np.stack([member_normals(seed, k, row, width) for row in range(half)])
+        directions = mirrored(self.strategy.directions(basis, z))
+        used = np.asarray(self.evolution.used(s, state))
+        rng = episode_seeds(seed, k)
+        seeds = rng.integers(2**31, size=(half, s.member_episodes))
+        mirror_seeds = seeds if s.common_random_numbers else rng.integers(2**31, size=seeds.shape)
+        own_seeds = rng.integers(2**31, size=s.metric_episodes)
+
+        crew.share_population(x, state.normalizer, seed, k, self.evolution.scale(s, x.size), without_archive(basis))
+        pairs = int(used.sum()) // 2  # the first ones, and their mirror images
+        sampled, mine = crew.play_groups(
+            [
+                (members(seeds[:pairs], mirror_seeds[:pairs]), "observations"),
+                ([Episode(-1, 1, int(e)) for e in own_seeds], None),
+            ]
+        )
+        f = np.zeros(s.population, np.float32)
+        f[used] = finite(fitness(self.problem, s, crew.outputs(sampled).reshape(2 * pairs, s.member_episodes, -1)))
+        after, own = jax.tree.map(np.asarray, self._conclude(state, directions, used, f, crew.seen([sampled])))
+        metrics = crew.described(x, state.normalizer, mine, crew.outputs(mine), [sampled, mine])
+        return after, metrics | own
+
+
+def without_archive(basis: Any) -> Any:
+    """What workers need of a search distribution's state: not the gradients its basis came from."""
+    return basis._replace(archive=basis.archive[:0]) if "archive" in basis._fields else basis
+
+
+def finite(f: np.ndarray) -> np.ndarray:
+    """f with the worst value there is for samples whose episodes failed.
+
+    >>> finite(np.array([1.0, np.inf, 3.0]))
+    array([1., 3., 3.])
+    """
+    good = np.isfinite(f)
+    return np.where(good, f, f[good].max() if good.any() else np.zeros_like(f[0]))

@@ -15,11 +15,9 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from pcces.baselines import on_policy, start
-from pcces.baselines.on_policy import ClippedSettings, Critics
+from pcces.baselines import on_policy
+from pcces.baselines.on_policy import ClippedSettings, Critics, Epoch, OnPolicy
 from pcces.baselines.settings import need
-from pcces.engines.device import Program
-from pcces.envs.task import Task
 from pcces.rl.normalizer import Normalizer
 from pcces.rl.policy import Policy
 from pcces.rl.problem import Problem
@@ -58,22 +56,14 @@ class PPOLagrangianState(NamedTuple):
     normalizer: Normalizer
 
 
-def program(task: Task, policy: Policy, problem: Problem, settings: PPOLagrangianSettings) -> Program:
-    """PPO-Lagrangian on this task."""
-    net = on_policy.network(task.observation_size, settings)
-
-    def begin(x: Array, normalizer: Normalizer, key: Array) -> PPOLagrangianState:
-        costs = jnp.full(len(problem.cost_names), settings.multiplier * settings.lagrangian)
-        multipliers = Multipliers(costs, optax.adam(settings.multiplier_rate).init(costs))
-        critics = on_policy.init_critics(net, 1 + costs.size, settings, jax.random.fold_in(key, 1))
-        return PPOLagrangianState(jnp.int32(0), x, optax.scale_by_adam().init(x), multipliers, critics, normalizer)
-
-    return Program(
-        lambda key: begin(*start.first(task, policy, problem, settings, key), key),
-        partial(step, task, policy, problem, net, settings),
-        settings.episodes(task),
-        lambda key: begin(*start.blank(policy), key),
-    )
+def begin(
+    problem: Problem, net: Policy, settings: PPOLagrangianSettings, x: Array, normalizer: Normalizer, key: Array
+) -> PPOLagrangianState:
+    """Before the first epoch."""
+    costs = jnp.full(len(problem.cost_names), settings.multiplier * settings.lagrangian)
+    multipliers = Multipliers(costs, optax.adam(settings.multiplier_rate).init(costs))
+    critics = on_policy.init_critics(net, 1 + costs.size, settings, jax.random.fold_in(key, 1))
+    return PPOLagrangianState(jnp.int32(0), x, optax.scale_by_adam().init(x), multipliers, critics, normalizer)
 
 
 def ascend(multipliers: Multipliers, over: Array, rate: float) -> Multipliers:
@@ -88,26 +78,24 @@ def ascend(multipliers: Multipliers, over: Array, rate: float) -> Multipliers:
     return Multipliers(jnp.clip(multipliers.values + updates, 0), adam)
 
 
-def step(
-    task: Task,
+def learn(
     policy: Policy,
     problem: Problem,
     net: Policy,
     settings: PPOLagrangianSettings,
     state: PPOLagrangianState,
+    epoch: Epoch,
     key: Array,
-) -> tuple[PPOLagrangianState, dict[str, Any]]:
-    """One epoch."""
+) -> tuple[PPOLagrangianState, dict[str, Array]]:
+    """What one epoch teaches."""
     k, x, adam, multipliers, critics, normalizer = state
-    play_key, learn_key, critic_key = jax.random.split(jax.random.fold_in(key, k), 3)
-    epoch = on_policy.play(task, policy, settings, x, normalizer, play_key)
-
+    learn_key, critic_key = jax.random.split(key)
     value = on_policy.values(net, critics, epoch.observations)  # (1 + r, T + 1, B)
     estimate = partial(on_policy.advantages, going=epoch.going, discount=settings.discount, gae=settings.gae)
     advantage = jax.vmap(estimate)(epoch.signals, value)  # (1 + r, T, B)
 
     if settings.lagrangian:
-        over = epoch.outcome.costs.mean(-1) - jnp.array(problem.thresholds)
+        over = epoch.costs - jnp.array(problem.thresholds)
         multipliers = ascend(multipliers, over, settings.multiplier_rate)
     lam = multipliers.values
     reward = on_policy.centred(advantage[0], epoch.weights, scale=True)
@@ -118,6 +106,8 @@ def step(
     after, adam, own = on_policy.improve(policy, settings, x, adam, did, combined, k, learn_key)
     critics = on_policy.fit(net, settings, critics, epoch, advantage + value[:, :-1], critic_key, k == 0)
     after, critics, new = on_policy.moved_on(policy, net, settings, after, critics, normalizer, epoch, k)
-    metrics = on_policy.report(problem, x, normalizer, epoch) | own
-    metrics |= {"success": jnp.bool_(True), "multiplier": lam.sum()}
+    metrics = own | {"success": jnp.bool_(True), "multiplier": lam.sum()}
     return PPOLagrangianState(k + 1, after, adam, multipliers, critics, new), metrics
+
+
+METHOD = OnPolicy(begin, learn)

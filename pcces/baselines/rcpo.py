@@ -8,18 +8,15 @@ the actor. The multipliers are on the slowest time scale: plain gradient ascent 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
 
-from pcces.baselines import on_policy, start
-from pcces.baselines.on_policy import ClippedSettings, Critics
+from pcces.baselines import on_policy
+from pcces.baselines.on_policy import ClippedSettings, Critics, Epoch, OnPolicy
 from pcces.baselines.settings import need
-from pcces.engines.device import Program
-from pcces.envs.task import Task
 from pcces.rl.normalizer import Normalizer
 from pcces.rl.policy import Policy
 from pcces.rl.problem import Problem
@@ -54,21 +51,13 @@ class RCPOState(NamedTuple):
     normalizer: Normalizer
 
 
-def program(task: Task, policy: Policy, problem: Problem, settings: RCPOSettings) -> Program:
-    """RCPO on this task."""
-    net = on_policy.network(task.observation_size, settings)
-
-    def begin(x: Array, normalizer: Normalizer, key: Array) -> RCPOState:
-        multipliers = jnp.full(len(problem.cost_names), settings.multiplier)
-        critics = on_policy.init_critics(net, 1, settings, jax.random.fold_in(key, 1))
-        return RCPOState(jnp.int32(0), x, optax.scale_by_adam().init(x), multipliers, critics, normalizer)
-
-    return Program(
-        lambda key: begin(*start.first(task, policy, problem, settings, key), key),
-        partial(step, task, policy, problem, net, settings),
-        settings.episodes(task),
-        lambda key: begin(*start.blank(policy), key),
-    )
+def begin(
+    problem: Problem, net: Policy, settings: RCPOSettings, x: Array, normalizer: Normalizer, key: Array
+) -> RCPOState:
+    """Before the first epoch."""
+    multipliers = jnp.full(len(problem.cost_names), settings.multiplier)
+    critics = on_policy.init_critics(net, 1, settings, jax.random.fold_in(key, 1))
+    return RCPOState(jnp.int32(0), x, optax.scale_by_adam().init(x), multipliers, critics, normalizer)
 
 
 def ascend(multipliers: Array, costs: Array, limits: Array, settings: RCPOSettings) -> Array:
@@ -83,20 +72,18 @@ def ascend(multipliers: Array, costs: Array, limits: Array, settings: RCPOSettin
     return jnp.clip(moved, 0, settings.multiplier_max)
 
 
-def step(
-    task: Task,
+def learn(
     policy: Policy,
     problem: Problem,
     net: Policy,
     settings: RCPOSettings,
     state: RCPOState,
+    epoch: Epoch,
     key: Array,
-) -> tuple[RCPOState, dict[str, Any]]:
-    """One epoch."""
+) -> tuple[RCPOState, dict[str, Array]]:
+    """What one epoch teaches."""
     k, x, adam, multipliers, critics, normalizer = state
-    play_key, learn_key, critic_key = jax.random.split(jax.random.fold_in(key, k), 3)
-    epoch = on_policy.play(task, policy, settings, x, normalizer, play_key)
-
+    learn_key, critic_key = jax.random.split(key)
     penalised = epoch.signals[0] - jnp.tensordot(multipliers, epoch.signals[1:], 1)  # eq. 11
     value = on_policy.values(net, critics, epoch.observations)[0]
     advantage = on_policy.advantages(penalised, value, epoch.going, settings.discount, settings.gae)
@@ -106,8 +93,10 @@ def step(
     after, adam, own = on_policy.improve(policy, settings, x, adam, did, scaled, k, learn_key)
     critics = on_policy.fit(net, settings, critics, epoch, (advantage + value[:-1])[None], critic_key, k == 0)
     after, critics, new = on_policy.moved_on(policy, net, settings, after, critics, normalizer, epoch, k)
-    metrics = on_policy.report(problem, x, normalizer, epoch) | own
-    metrics |= {"success": jnp.bool_(True), "multiplier": multipliers.sum()}
+    metrics = own | {"success": jnp.bool_(True), "multiplier": multipliers.sum()}
     # What the next epoch pays for this one's costs.
-    multipliers = ascend(multipliers, epoch.outcome.costs.mean(-1), jnp.array(problem.thresholds), settings)
+    multipliers = ascend(multipliers, epoch.costs, jnp.array(problem.thresholds), settings)
     return RCPOState(k + 1, after, adam, multipliers, critics, new), metrics
+
+
+METHOD = OnPolicy(begin, learn)

@@ -18,9 +18,9 @@ from pcces.rl.settings import Settings
 Array = Any
 
 
-def first(task: Task, policy: Policy, problem: Problem, settings: Common, key: Array) -> tuple[Array, Normalizer]:
-    """x_0, the best of `initial_tries` random policies, and the normalisation that their episodes give."""
-    as_pcces = Settings(
+def as_pcces(settings: Common) -> Settings:
+    """The settings by which PCCES would start in the same way."""
+    return Settings(
         hidden=settings.hidden,
         log_std=settings.log_std,
         last_layer=settings.last_layer,
@@ -28,7 +28,11 @@ def first(task: Task, policy: Policy, problem: Problem, settings: Common, key: A
         normalise=settings.normalise,
         discount=settings.discount,
     )
-    learner = on_device.first(task, policy, problem, as_pcces, key)
+
+
+def first(task: Task, policy: Policy, problem: Problem, settings: Common, key: Array) -> tuple[Array, Normalizer]:
+    """x_0, the best of `initial_tries` random policies, and the normalisation that their episodes give."""
+    learner = on_device.first(task, policy, problem, as_pcces(settings), key)
     return learner.es.x, learner.normalizer
 
 

@@ -45,6 +45,8 @@ class Program(NamedTuple):
     """a number of devices may share an iteration's episodes if it divides this"""
     blank: Callable[[Array], Any] | None = None
     """key -> any state, traced for its structure; None: `init` is, which must then call nothing that is `compiled`"""
+    chunk: int | None = None
+    """iterations a call, where they are so long that more would leave a person without news"""
 
 
 def configure() -> None:
@@ -115,6 +117,24 @@ def my_share(values: Any) -> Any:
     return jax.tree.map(part, values)
 
 
+def alone(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that sums over the devices that share its work, compiled for a single one.
+
+    >>> print(alone(lambda x: summed(2 * x))(jnp.arange(3)))
+    [0 2 4]
+    """
+    mesh = Mesh(np.array(jax.devices()[:1]), (EPISODES,), (AxisType.Auto,))
+    everywhere = PartitionSpec()
+    shared = jax.shard_map(function, mesh=mesh, in_specs=everywhere, out_specs=everywhere, check_vma=False)
+    program = jax.jit(shared, compiler_options=compiler_options())
+
+    def call(*args: Any) -> Any:
+        with jax.default_matmul_precision(PRECISION):
+            return program(*args)
+
+    return call
+
+
 def each_seed(function: Callable[..., Any], *args: Any) -> Any:
     """Call a function for every seed (first axis): side by side on a GPU, which has room for them, and one after the
     other on a CPU core, where side by side would take twice as long (XLA's batched products are slow there)."""
@@ -174,7 +194,7 @@ class DeviceEngine(Player):
         self, task: Task, policy: Policy, program: Program, seeds: Sequence[int], devices: Sequence[Any] | None = None
     ):
         super().__init__(task, policy)
-        self.chunk = CHUNK.get(jax.default_backend(), CHUNK["cpu"])
+        self.chunk = program.chunk or CHUNK.get(jax.default_backend(), CHUNK["cpu"])
         self.program, self.seeds = program, tuple(seeds)
         devices = jax.devices() if devices is None else devices
         across = math.gcd(len(self.seeds), len(devices))
