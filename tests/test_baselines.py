@@ -1,6 +1,5 @@
 """The baselines: their pieces by hand, their steps against brute force, and a little training of each."""
 
-import dataclasses
 import importlib.util
 import json
 import math
@@ -11,31 +10,32 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+import simulators
 from hypothesis import given
 from hypothesis import strategies as st
+from small import pcces as command
 
+import pcces
 from pcces.baselines import ALGORITHMS, asebo, cpo, on_policy, openes, population, ppo_lagrangian, rcpo
-from pcces.engines.device import EPISODES, DeviceEngine
+from pcces.engines.device import EPISODES, compiler_options
 from pcces.envs import make
 from pcces.envs.cartpole import CartPole200
 from pcces.envs.mountain_car import MountainCarContinuous
 from pcces.envs.task import Continuous, Discrete, Step
+from pcces.rl.algorithms import NAMES
+from pcces.rl.episodes import Played, Steps
 from pcces.rl.keys import key
 from pcces.rl.normalizer import identity
+from pcces.rl.outcome import Outcome
 from pcces.rl.policy import Policy, forward, softmax
 from pcces.rl.problem import problem_for
 from pcces.rl.rollout import rollout
+from pcces.rl.train import prepare
 from pcces.strategies import mirrored
 from pcces.strategies.asebo import ASEBOState as Subspace
 
 NO_ENTROPY = (-math.inf, math.inf)
-SMALL = {
-    "openes": dict(population=16, metric_episodes=8),
-    "asebo": dict(population=16, metric_episodes=8, archive=4, least=3, step_size=0.1),
-    "ppo-lag": dict(hidden=(16,), critic_hidden=(16,), epoch_steps=3200, rate=3e-3),
-    "rcpo": dict(hidden=(16,), critic_hidden=(16,), epoch_steps=3200, rate=3e-3),
-    "cpo": dict(hidden=(16,), critic_hidden=(16,), epoch_steps=3200, delta=0.03),
-}
+ON_POLICY = dict(hidden=(16,), critic_hidden=(16,), epoch_steps=1000)
 
 
 class TwoCosts(MountainCarContinuous):
@@ -53,17 +53,10 @@ class TwoCosts(MountainCarContinuous):
         return jnp.stack([position < -0.55, position > -0.5]).astype(jnp.float32)
 
 
-def engine_for(name, task, seeds=(0,), **given):
-    algorithm = ALGORITHMS[name]
-    settings = algorithm.settings(**{**SMALL[name], **given})
-    policy = Policy(task.observation_size, task.actions, settings.hidden)
-    problem = problem_for(task, settings.mu, entropy_bounds=NO_ENTROPY)
-    return DeviceEngine(task, policy, algorithm.program(task, policy, problem, settings), seeds)
-
-
 def together(function, devices=1):
     """Call a function that sums over devices, on so many of them."""
-    return jax.jit(jax.vmap(lambda _: function(), axis_name=EPISODES))(jnp.arange(devices))
+    program = jax.vmap(lambda _: function(), axis_name=EPISODES)
+    return jax.jit(program, compiler_options=compiler_options())(jnp.arange(devices))
 
 
 # -- evolution strategies ----------------------------------------------------------------------------------------------
@@ -211,11 +204,11 @@ def test_an_epoch_is_the_plain_rollout_with_one_observation_more():
     policy = Policy(4, task.actions, (8,))
     x = policy.init(jax.random.normal(key(3), (policy.size,)), last=4.0)
     x = x.at[: 4 * 8].set(0).at[jnp.array([2 * 8, 3 * 8])].set(3.0)  # pushes to where the pole leans: some balance long
-    epoch = together(lambda: on_policy.play(task, policy, settings, x, identity(x[:4]), key(4)))
-    epoch = jax.tree.map(lambda a: a[0], epoch)
+    played = together(lambda: on_policy.play(task, policy, settings, x, identity(x[:4]), key(4)))
+    epoch, outcome = jax.tree.map(lambda a: a[0], played)
     plain, trajectory = rollout(task, policy, x, identity(x[:4]), jax.random.split(key(4), 6), record=True)
     for name in ("returns", "length", "entropy", "costs"):
-        assert np.allclose(getattr(epoch.outcome, name), getattr(plain, name), rtol=1e-5), name
+        assert np.allclose(getattr(outcome, name), getattr(plain, name), rtol=1e-5), name
     assert float(epoch.weights.sum()) == pytest.approx(1)
     assert np.array_equal(epoch.going[:200] > 0, trajectory.alive[:200])
     assert np.array_equal(epoch.going[200] > 0, np.asarray(plain.length) == 200)  # no pole falls on the very last step
@@ -255,7 +248,7 @@ def test_critics_learn_targets_of_any_size():
     observations = jax.random.normal(key(0), (2, 41, 25))
     targets = jnp.stack([500 + 300 * jnp.tanh(observations[0, :-1]), 0.1 * observations[1, :-1]])
     blank = jnp.zeros((40, 25))
-    epoch = on_policy.Epoch(observations, blank, blank, jnp.ones((41, 25)), blank + 1 / 1000, None, None)
+    epoch = on_policy.Epoch(observations, blank, blank, jnp.ones((41, 25)), blank + 1 / 1000, None, None, None)
 
     def run():
         critics = on_policy.init_critics(net, 2, settings, key(1))
@@ -299,17 +292,23 @@ def test_the_divergence_bends_like_the_fisher_matrix():
     policy = Policy(2, Discrete(3), (3,))
     x = policy.init(jax.random.normal(key(0), (policy.size,)))
     did = actions_for(policy, x, 7)
-    hessian = jax.hessian(lambda y: on_policy.divergence(policy, y, did))(x)
+    hessian = jax.jit(jax.hessian(lambda y: on_policy.divergence(policy, y, did)))(x)
+
+    @jax.jit
+    def scores_of(x, a):
+        def chance(y):
+            return policy.log_probability(forward(policy.unpack(y)[0], did.observations), jnp.zeros(0), jnp.full(7, a))
+
+        return jax.jacrev(chance)(x)
+
     fisher = 0
     for a in range(3):
-        scores = jax.jacrev(
-            lambda y, a=a: policy.log_probability(
-                forward(policy.unpack(y)[0], did.observations), jnp.zeros(0), jnp.full(7, a)
-            )
-        )(x)
+        scores = scores_of(x, a)
         p = softmax(did.head)[a]
         fisher = fisher + (scores * (p / 7)[:, None]).T @ scores
     assert np.allclose(hessian, fisher, atol=1e-5)
+    v = jax.random.normal(key(2), x.shape)
+    assert np.allclose(on_policy.curvature(policy, x, did)(v), fisher @ v, atol=1e-5)
 
 
 @pytest.mark.parametrize("space", [Discrete(2), Continuous(-1.0, 1.0)])
@@ -421,13 +420,18 @@ def test_the_step_of_cpo_never_leaves_what_can_be_kept(numbers, delta):
 def test_the_step_of_cpo_with_a_hessian():
     """With H = L L^T the problem is the one with H = I in the coordinates L^T d."""
     rng = np.random.default_rng(3)
+
+    @jax.jit
+    def step(H, g, b, c, delta):
+        v, w = (cpo.conjugate_gradients(H.__matmul__, a, 10) for a in (g, b))
+        return cpo.solve(g, v, b, w, c, delta).d
+
     for g, b, c, delta in random_quadratics(50):
         L = np.tril(rng.standard_normal((2, 2))) + 2 * np.eye(2)
         H = L @ L.T
-        v, w = (cpo.conjugate_gradients(jnp.array(H).__matmul__, jnp.array(a), 10) for a in (g, b))
-        d = np.asarray(cpo.solve(jnp.array(g), v, jnp.array(b), w, jnp.float32(c), delta).d, dtype=float)
+        d = np.asarray(step(jnp.array(H), jnp.array(g), jnp.array(b), c, delta), dtype=float)
         g2, b2 = np.linalg.solve(L, g), np.linalg.solve(L, b)
-        plain = cpo.solve(jnp.array(g2), jnp.array(g2), jnp.array(b2), jnp.array(b2), jnp.float32(c), delta).d
+        plain = step(jnp.eye(2), jnp.array(g2), jnp.array(b2), c, delta)
         assert np.allclose(L.T @ d, plain, atol=2e-2 * math.sqrt(delta))
 
 
@@ -447,47 +451,6 @@ def test_the_line_search_takes_the_longest_good_step():
 # -- training ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
-def test_a_little_training_improves_and_goes_on_where_it_stopped(name):
-    engine = engine_for(name, CartPole200(), seeds=(0, 1), iterations=20)
-    first, begin = engine.advance(engine.start(), 10)
-    assert all(isinstance(leaf, np.ndarray) and leaf.dtype != object for leaf in jax.tree.leaves(first))
-    last, end = engine.advance(first, 10)
-    assert np.all(end["return"][:, -3:].mean(1) > begin["return"][:, :3].mean(1) + 30)
-    assert np.all(end["success"])
-    assert begin["x"].shape == (2, 10, engine.policy.size)
-    # a checkpoint is the leaves of the state, and the structure is known without it
-    leaves = [np.array(leaf) for leaf in jax.tree.leaves(first)]
-    restored = jax.tree.unflatten(jax.tree.structure(engine.template()), leaves)
-    again, same = engine.advance(restored, 10)
-    assert np.array_equal(same["return"], end["return"])
-    assert all(np.array_equal(a, b) for a, b in zip(jax.tree.leaves(again), jax.tree.leaves(last)))
-
-
-KEYS = {"return", "costs", "entropy", "length", "steps", "x", "mean", "std", "estimate", "success"}
-
-
-@pytest.mark.parametrize("name", ALGORITHMS)
-def test_runs_with_costs_and_says_what_it_saw(name):
-    engine = engine_for(name, make("CartSafe-v0"), iterations=4)
-    _, metrics = engine.advance(engine.start(), 4)
-    assert set(metrics) >= KEYS
-    assert metrics["costs"].shape == (1, 4, 1)
-    assert metrics["estimate"].mean.shape == (1, 4, 2)
-    assert np.allclose(metrics["estimate"].mean[..., 1], metrics["costs"][..., 0] - 30, atol=1e-3)
-    assert np.allclose(metrics["estimate"].mean[..., 0], -metrics["return"], rtol=1e-4)
-    assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(metrics))
-
-
-@pytest.mark.parametrize("name", ["ppo-lag", "rcpo", "cpo"])
-def test_several_costs_and_gaussian_heads(name):
-    engine = engine_for(name, TwoCosts(), iterations=10, epoch_steps=800)
-    _, metrics = engine.advance(engine.start(), 10)
-    assert metrics["costs"].shape == (1, 10, 2)
-    assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(metrics))
-    assert np.any(metrics["recovering"] if name == "cpo" else metrics["multiplier"] > 0)
-
-
 class Tempting(CartPole200):
     """A push to the right costs 1 and pays 1 + x, for an x that is new on every step: the limit decides from which x on."""
 
@@ -502,25 +465,120 @@ class Tempting(CartPole200):
         return Step(fresh, right * (1 + state[0]), right[None], jnp.bool_(False))
 
 
-@pytest.mark.parametrize("name", ["ppo-lag", "rcpo", "cpo"])
-def test_the_limit_is_what_is_reached(name):
-    """At a cost of 6 of 20, pushes at x > 0.4 pay 1.7 each: 10.2."""
-    given = {"ppo-lag": dict(multiplier_rate=0.05), "rcpo": dict(multiplier_rate=0.1)}.get(name, {})
-    engine = engine_for(name, Tempting(), iterations=100, normalise=False, **(dict(epoch_steps=1000) | given))
-    state = engine.start()
-    for _ in range(10):
-        state, metrics = engine.advance(state, 10)
-    assert metrics["costs"].mean() == pytest.approx(6, abs=1)
-    assert metrics["return"].mean() == pytest.approx(10.2, abs=1.5)
+LEARNT = {
+    "openes": dict(iterations=60, population=16, metric_episodes=16, step_size=0.05, last_layer=0.1, penalty=2.0),
+    "asebo": dict(iterations=60, population=16, metric_episodes=16, archive=8, least=4, last_layer=0.1, penalty=2.0),
+    "ppo-lag": ON_POLICY | dict(iterations=100, rate=3e-3, multiplier_rate=0.05),
+    "rcpo": ON_POLICY | dict(iterations=100, rate=3e-3, multiplier_rate=0.1),
+    "cpo": ON_POLICY | dict(iterations=100, delta=0.03),
+}
 
 
-@pytest.mark.parametrize("name", ["ppo-lag", "cpo"])
-def test_without_multipliers_costs_do_not_matter(name):
-    blind = {"ppo-lag": dict(lagrangian=False), "cpo": dict(constrained=False)}[name]
-    engine = engine_for(name, Tempting(), epoch_steps=1000, iterations=20, **blind)
-    state, _ = engine.advance(engine.start(), 10)
-    _, metrics = engine.advance(state, 10)
-    assert metrics["costs"][0, -1, 0] > 15
+def same_run(a, b):
+    assert np.array_equal(a.x, b.x) and a.certificate == b.certificate and a.final == b.final
+    without_time = [{k: v for k, v in run.metrics.items() if k != "seconds"} for run in (a, b)]
+    assert without_time[0] == without_time[1]
+
+
+@pytest.mark.parametrize("name", NAMES[1:])
+def test_every_baseline_trains_up_to_the_limit_and_resumes_to_the_same_bits(name, tmp_path):
+    """At a cost of 6 of 20, pushes at x > 0.4 pay 1.7 each: 10.2. A blind policy gets 20 for a cost of 20."""
+
+    def stop(runs):
+        if len(runs[0].metrics["return"]) == 40:
+            raise KeyboardInterrupt
+
+    given = dict(algorithm=name, seed=3, normalise=False, certify_episodes=50) | LEARNT[name]
+    whole = pcces.train(Tempting(), out=tmp_path / "whole", **given)
+    m = {column: np.array(values) for column, values in whole.metrics.items()}
+    assert len(m["return"]) == given["iterations"] and all(np.isfinite(values).all() for values in m.values())
+    assert m["cost_right"][-10:].mean() == pytest.approx(6, abs=1.2)
+    assert m["return"][-10:].mean() == pytest.approx(10.2, abs=1.5)
+    assert whole.problem.names == ("right <= 6",)  # baselines know no bounds on the entropy
+    assert {file.name for file in (tmp_path / "whole").iterdir()} == {
+        "certificate.json", "checkpoint.npz", "config.json", "metrics.csv", "policy.npz", "report.html"
+    }  # fmt: skip
+    with pytest.raises(KeyboardInterrupt):
+        pcces.train(Tempting(), out=tmp_path / "run", callback=stop, **given)
+    same_run(pcces.train(Tempting(), out=tmp_path / "run", resume=True, **given), whole)
+
+
+ON_WORKERS = {
+    "openes": dict(population=8, metric_episodes=4),
+    "asebo": dict(population=8, metric_episodes=4, archive=2, least=2),
+    "ppo-lag": dict(hidden=(5,), critic_hidden=(5,), epoch_steps=120, passes=2, minibatches=2),
+}
+ON_WORKERS["rcpo"] = ON_WORKERS["cpo"] = ON_WORKERS["ppo-lag"]
+
+
+@pytest.mark.parametrize("name", NAMES[1:])
+def test_baselines_on_workers_do_not_depend_on_how_many_there_are(name):
+    """Gaussian heads and two costs, on a Gymnasium environment."""
+    given = dict(cost=simulators.late_cost, threshold=(1.0, 40.0), algorithm=name, iterations=3, certify_episodes=10)
+    one, two = (pcces.train("tests/Line-v0", workers=n, **given, **ON_WORKERS[name]) for n in (1, 2))
+    same_run(one, two)
+    assert len(one.final["costs"]) == 2 and one.metrics["failed_episodes"] == [0.0] * 3
+    if name in ("ppo-lag", "rcpo", "cpo"):
+        assert max(one.metrics["recovering" if name == "cpo" else "multiplier"]) > 0
+
+
+def test_an_epoch_of_workers_is_what_they_played():
+    """An episode that the task ends, one that is cut by the time limit, one that failed."""
+    ended, cut = (
+        Steps(np.arange(2.0 * t).reshape(2, t), np.arange(t), np.ones(t), np.full((1, t), 2.0), np.full(2, 7.0), late)
+        for t, late in ((2, False), (3, True))
+    )
+    outcome = Outcome(*np.zeros((2, 3)), np.array([[4.0, 6.0, np.nan]]), np.zeros(3), np.array([2.0, 3.0, 0.0]))
+    played = Played(outcome, None, ((9, "broken"),), (ended, cut, None))
+    raw, actions, signals, going, costs, length = on_policy.padded(Policy(2, Discrete(2)), 3, played)
+    assert np.array_equal(going, [[1, 1, 0], [1, 1, 0], [0, 1, 0], [0, 1, 0]])
+    assert np.array_equal(raw[0], [[0, 0, 0], [1, 1, 0], [7, 2, 0], [0, 7, 0]])
+    assert np.array_equal(actions, [[0, 0, 0], [1, 1, 0], [0, 2, 0]])
+    assert np.array_equal(signals.sum(1), [[2, 3, 0], [4, 6, 0]])
+    assert (costs, length) == (5, 2.5)
+
+
+def test_failed_episodes_are_counted_and_taught_by_nobody():
+    given = dict(workers=1, iterations=2, certify_episodes=10)
+    for name in ("openes", "ppo-lag"):
+        run = pcces.train("tests/Trouble-v0", algorithm=name, **given, **ON_WORKERS[name])
+        assert sum(run.metrics["failed_episodes"]) > 0 and np.isfinite(run.x).all()
+
+
+def test_the_command_line_trains_baselines(tmp_path):
+    few = ["--iterations", 2, "--set=epoch_steps=600", "--set=hidden=8", "--set=certify_episodes=20"]
+    words = ["train", "CartSafe-v0", "--algorithm", "rcpo", "--threshold", 250, "--json", *few]
+    done = command(*words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert said["runs"][0]["algorithm"] == "rcpo" and said["folder"] == "runs/CartSafe-v0/rcpo-default-seed0"
+    again = command("train", "CartSafe-v0", "--out", said["folder"], "--resume", "--json", cwd=tmp_path)
+    assert json.loads(again.stdout) == said
+    assert pcces.load(tmp_path / said["folder"]).shape.hidden == (8,)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (dict(algorithm="cpo", population=40), "cpo has no population"),
+        (dict(algorithm="openes", preset="paper"), "unknown preset 'paper' of openes; there are default"),
+        (dict(algorithm="ppo-lag", clipp=0.1), "unknown setting 'clipp' of ppo-lag; did you mean 'clip'"),
+        (dict(algorithm="sgd"), "unknown algorithm 'sgd'; there are pcces, openes, asebo, ppo-lag, rcpo, cpo"),
+    ],
+)
+def test_what_an_algorithm_does_not_have_is_refused(given, words):
+    with pytest.raises((ValueError, TypeError), match=words):
+        prepare("CartSafe-v0", [0], **given)
+    assert tuple(ALGORITHMS) == NAMES[1:]
+
+
+@pytest.mark.parametrize(
+    ("name", "blind"),
+    [("ppo-lag", dict(lagrangian=False, rate=3e-3)), ("cpo", dict(constrained=False, delta=0.03))],
+)
+def test_without_multipliers_costs_do_not_matter(name, blind):
+    run = pcces.train(Tempting(), algorithm=name, iterations=20, certify_episodes=50, **ON_POLICY, **blind)
+    assert run.metrics["cost_right"][-1] > 15 and not run.certificate.holds
 
 
 def test_devices_that_share_an_epoch_find_the_same():
@@ -528,7 +586,7 @@ def test_devices_that_share_an_epoch_find_the_same():
     settings = cpo.CPOSettings(hidden=(8,), critic_hidden=(8,), epoch_steps=8 * 300, minibatches=1)
     policy = Policy(4, task.actions, (8,))
     problem = problem_for(task, 0.0, entropy_bounds=NO_ENTROPY)
-    program = cpo.program(task, policy, problem, settings)
+    program = on_policy.program(cpo.METHOD, task, policy, problem, settings)
     state = program.init(key(0))
     (one, _), (two, _) = (together(lambda: program.step(state, key(0)), devices) for devices in (1, 2))
     assert np.allclose(one.x[0], two.x[0], atol=1e-3)
@@ -572,7 +630,7 @@ def test_the_tasks_given_to_omnisafe_are_ours(name):
 
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_settings_survive_json(name):
-    settings = dataclasses.replace(ALGORITHMS[name].settings(), hidden=(7, 5), iterations=12)
+    settings = ALGORITHMS[name].settings(hidden=(7, 5), iterations=12)
     assert type(settings).from_dict(json.loads(json.dumps(settings.to_dict()))) == settings
 
 

@@ -175,7 +175,7 @@ def learn(
     def divergence(y: Array) -> Array:
         return on_policy.divergence(policy, y, did)
 
-    along = jax.linearize(jax.grad(divergence), x)[1]  # v -> the slope of the divergence's slope along v
+    along = on_policy.curvature(policy, x, did)
 
     def product(v: Array) -> Array:
         """H v."""

@@ -18,7 +18,7 @@ import optax
 
 from pcces.baselines import start
 from pcces.baselines.settings import Common, need
-from pcces.engines.device import Program, alone, gathered, my_share, summed
+from pcces.engines.device import Program, alone, configure, gathered, my_share, summed
 from pcces.envs.simulator import Simulator
 from pcces.envs.task import Continuous, Step, Task
 from pcces.rl.crew import Crew
@@ -193,6 +193,7 @@ class OnPolicyDriver:
     """A method whose episodes are played by workers."""
 
     def __init__(self, method: OnPolicy, crew: Crew, problem: Problem, settings: OnPolicySettings):
+        configure()
         self.crew, self.problem, self.settings = crew, problem, settings
         net = network(crew.task.observation_size, settings)
         self._begin = partial(method.begin, problem, net, settings)
@@ -388,10 +389,15 @@ def ratios(policy: Policy, x: Array, did: Actions) -> Array:
     return jnp.exp(policy.log_probability(head, log_std, did.actions) - did.log_probability)
 
 
-def divergence(policy: Policy, x: Array, did: Actions) -> Array:
-    """This device's part of E[KL(pi || pi_x)], in closed form."""
+def distributions(policy: Policy, x: Array, did: Actions) -> tuple[Array, Array]:
+    """Head (outputs, N) and log standard deviations of the policy x on an epoch's steps."""
     layers, log_std = policy.unpack(x)
-    head = forward(layers, did.observations)
+    return forward(layers, did.observations), log_std
+
+
+def divergence_of(policy: Policy, distribution: tuple[Array, Array], did: Actions) -> Array:
+    """This device's part of E[KL(pi || the given distributions)], in closed form."""
+    head, log_std = distribution
     if policy.discrete:
         old = log_softmax(did.head)
         kl = (jnp.exp(old) * (old - log_softmax(head))).sum(0)
@@ -400,6 +406,23 @@ def divergence(policy: Policy, x: Array, did: Actions) -> Array:
         change = log_std - did.log_std
         kl = (change[:, None] + gap / (2 * jnp.exp(2 * log_std))[:, None] - 0.5).sum(0)
     return kl @ did.weights
+
+
+def divergence(policy: Policy, x: Array, did: Actions) -> Array:
+    """This device's part of E[KL(pi || pi_x)]."""
+    return divergence_of(policy, distributions(policy, x, did), did)
+
+
+def curvature(policy: Policy, x: Array, did: Actions) -> Callable[[Array], Array]:
+    """v -> this device's part of H v, where H is the Hessian of the divergence at pi itself.
+
+    There the divergence has no slope in the distributions, so H = J^T F J, with the Jacobian J of the distributions in
+    x: a third less work than the slope of a slope.
+    """
+    there, along = jax.linearize(lambda y: distributions(policy, y, did), x)
+    back = jax.linear_transpose(along, x)
+    bend = jax.linearize(jax.grad(lambda distribution: divergence_of(policy, distribution, did)), there)[1]
+    return lambda v: back(bend(along(v)))[0]
 
 
 def centred(advantage: Array, weights: Array, scale: bool) -> Array:

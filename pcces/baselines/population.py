@@ -15,7 +15,7 @@ import numpy as np
 from pcces.arrays import array_namespace
 from pcces.baselines import start
 from pcces.baselines.settings import Common, need
-from pcces.engines.device import Program, gathered, my_share, summed
+from pcces.engines.device import Program, configure, gathered, my_share, summed
 from pcces.envs.task import Task
 from pcces.rl.crew import Crew
 from pcces.rl.episodes import Episode, member_normals
@@ -191,6 +191,7 @@ class PopulationDriver:
     """An evolution strategy whose episodes are played by workers."""
 
     def __init__(self, evolution: Evolution, crew: Crew, problem: Problem, settings: PopulationSettings):
+        configure()
         self.evolution, self.crew, self.problem, self.settings = evolution, crew, problem, settings
         self.strategy = evolution.search(settings)()
         self._conclude = jax.jit(partial(evolution.conclude, crew.policy, settings))

@@ -143,6 +143,21 @@ def each_seed(function: Callable[..., Any], *args: Any) -> Any:
     return jax.vmap(function)(*args)
 
 
+def spread(seeds: int, shares: int, devices: int) -> tuple[int, int]:
+    """How many devices to have seeds of their own, and how many to share each seed's episodes: as many as can be used in
+    all, and rather apart than together.
+
+    >>> spread(10, 30, 16), spread(1, 16, 8), spread(10, 16, 16), spread(3, 1, 2)
+    ((5, 3), (1, 8), (2, 8), (1, 1))
+    """
+
+    def divisors(n: int) -> list[int]:
+        return [d for d in range(1, min(n, devices) + 1) if n % d == 0]
+
+    pairs = [(a, w) for a in divisors(seeds) for w in divisors(shares) if a * w <= devices]
+    return max(pairs, key=lambda pair: (pair[0] * pair[1], pair[0]))
+
+
 class Player:
     """Plays episodes of single policies, for evaluations and certificates."""
 
@@ -197,8 +212,7 @@ class DeviceEngine(Player):
         self.chunk = program.chunk or CHUNK.get(jax.default_backend(), CHUNK["cpu"])
         self.program, self.seeds = program, tuple(seeds)
         devices = jax.devices() if devices is None else devices
-        across = math.gcd(len(self.seeds), len(devices))
-        within = math.gcd(program.shares, len(devices) // across)
+        across, within = spread(len(self.seeds), program.shares, len(devices))
         self.mesh = Mesh(
             np.array(devices[: across * within]).reshape(across, within), (SEEDS, EPISODES), (AxisType.Auto,) * 2
         )

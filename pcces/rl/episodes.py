@@ -298,5 +298,5 @@ class Player:
             raise FloatingPointError("the environment returned nan or inf")
         outcome = Outcome(numbers[:1], numbers[1:2], numbers[4:, None], numbers[2:3], numbers[3:4])
         actions = np.array(choices) if discrete else acts[:t].T
-        last = np.asarray(observation, dtype=np.float32).reshape(-1)
+        last = np.array(observation, dtype=np.float32).reshape(-1)  # some environments use one array again and again
         return outcome, Steps(seen[:t].T, actions, r, costs, last, not (over and env.terminated))
