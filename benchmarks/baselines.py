@@ -1,12 +1,11 @@
-"""What docs/baselines.md reports: the baselines tuned, beside other libraries, and beside PCCES.
+"""What docs/baselines.md reports: the baselines' step sizes tuned, and their results beside other libraries'.
 
-    make bench-baselines                                       # tune, evosax, ppo, omnisafe: sanity, about an hour
-    python benchmarks/baselines.py study safe --seeds 10       # all six algorithms on the two tasks with costs
-    python benchmarks/baselines.py study gym --population 40   # PCCES, OpenES, ASEBO on six Gym tasks
-    python benchmarks/baselines.py table                       # everything there is, as Markdown
+    make bench-baselines                                       # tune, evosax, ppo
+    make bench-omnisafe                                        # PPO-Lagrangian and CPO beside OmniSafe's
 
-Every part appends one JSON line a run to out/baselines.jsonl, and leaves out what the file already holds. Seeds from
-1000 on are for tuning, those from 0 on for results. All seeds of an entry are one compiled program.
+Every part appends one JSON line a run to out/baselines.jsonl, leaves out what the file already holds, and ends with all
+there is of it as a Markdown table. Seeds from 1000 on are for tuning, those from 0 on for results. All seeds of an entry
+are one compiled program.
 """
 
 import argparse
@@ -22,16 +21,9 @@ import numpy as np
 
 OUT = Path("out/baselines.jsonl")
 GRID = (0.1, 0.01, 0.001, 0.05)  # the paper's step sizes
-GYM = ("CartPole-v0", "Pendulum-v1", "MountainCarContinuous-v0", "MountainCar-v0", "Acrobot-v1", "CartPole-v1")
-SAFE = {"CartSafe-v0": 30.0, "MountainCarContinuousSafe-v0": 10.0}
+SAFE = ("SignCartSafe-v0", "MountainCarContinuousSafe-v0")
 FREE = (-math.inf, math.inf)  # entropy bounds: the baselines know none
-# Evolution strategies start from the best of 1024 random policies, as PCCES does. The others start from the best of 64
-# on the mountain car, where a policy that never saw the flag learns to stand still.
-START = {"initial_tries": 1024, "last_layer": 2.0}
-SEES_THE_FLAG = {"initial_tries": 64, "last_layer": 2.0}
-CHANGES: dict[tuple[str, str], dict[str, Any]] = {
-    (algorithm, "MountainCarContinuousSafe-v0"): SEES_THE_FLAG for algorithm in ("ppo-lag", "rcpo", "cpo")
-}
+START = {"initial_tries": 1024, "last_layer": 2.0}  # evolution strategies are tuned from where PCCES starts
 
 
 # -- records -----------------------------------------------------------------------------------------------------------
@@ -76,18 +68,9 @@ def thinned(values: Any, points: int = 60) -> list[float]:
 
 def curves(algorithm: str, task_name: str, seeds: list[int], iterations: int, **given: Any) -> dict[str, np.ndarray]:
     """Metrics (seeds, iterations) of a bare training."""
-    from pcces.baselines import ALGORITHMS
-    from pcces.engines.device import DeviceEngine, configure
-    from pcces.envs import make
-    from pcces.rl.policy import Policy
-    from pcces.rl.problem import problem_for
+    from pcces.rl.train import prepare
 
-    configure()
-    task, found = make(task_name), ALGORITHMS[algorithm]
-    settings = found.settings(iterations=iterations, **given)
-    policy = Policy(task.observation_size, task.actions, settings.hidden)
-    problem = problem_for(task, settings.mu, entropy_bounds=FREE)
-    engine = DeviceEngine(task, policy, found.program(task, policy, problem, settings), seeds)
+    engine = prepare(task_name, seeds, algorithm, iterations=iterations, **given).engine
     state, parts, done, begin = engine.start(), [], 0, time.perf_counter()
     while done < iterations:
         count = min(engine.chunk, iterations - done)
@@ -237,11 +220,11 @@ def with_evosax(task_name: str, seeds: list[int], iterations: int, sigma: float,
     return np.stack(found)
 
 
-PPO = {"CartPole-v1": 40, "Pendulum-v1": 60}
+PPO = {"CartPole-v0": 30, "Pendulum-v1": 40}  # epochs
 
 
 def ppo(records: Records, args: argparse.Namespace) -> None:
-    """PPO without multipliers solves CartPole (475 of 500) and reaches -250 on Pendulum; TRPO (CPO without limits) beside it."""
+    """PPO without multipliers solves CartPole (200) and reaches -250 on Pendulum; TRPO (CPO without limits) beside it."""
     for task, iterations in PPO.items():
         bare(records, "ppo", f"PPO {task}", range(args.seeds), "ppo-lag", task, iterations, lagrangian=False)
     for task, iterations in PPO.items():
@@ -261,7 +244,7 @@ def omnisafe(records: Records, args: argparse.Namespace) -> None:
                 record |= {"return": float(np.mean(r["return"][-last:])), "costs": [float(np.mean(r["cost"][-last:]))]}
                 records.add([record])
     register_sign_cart()
-    for task in ("SignCartSafe-v0", "MountainCarContinuousSafe-v0"):
+    for task in args.tasks:
         for algorithm in ("ppo-lag", "cpo"):
             entry = f"pcces {algorithm} {task}"
             bare(records, "omnisafe", entry, range(args.seeds), algorithm, task, args.epochs)
@@ -283,70 +266,6 @@ def register_sign_cart() -> None:
     register_task(SignCartSafe)
 
 
-def study(records: Records, args: argparse.Namespace) -> None:
-    """All six algorithms on tasks with costs, or the evolution strategies on Gym tasks, with certificates."""
-    entries: list[tuple[str, str, dict[str, Any]]] = []
-    if "safe" in args.what:
-        for task, threshold in SAFE.items():
-            for algorithm in ("pcces", "openes", "asebo", "ppo-lag", "rcpo", "cpo"):
-                changes: dict[str, Any] = {"threshold": threshold} | CHANGES.get((algorithm, task), {})
-                if algorithm in ("openes", "asebo"):
-                    changes |= START
-                entries.append((task, algorithm, changes))
-    if "gym" in args.what:
-        for population in [args.population] if args.population else [40, 80, 240]:
-            for task in GYM[:-1]:
-                for algorithm in ("pcces", "openes", "asebo"):
-                    changes = {"population": population} | (START if algorithm != "pcces" else {})
-                    entries.append((task, algorithm, changes))
-    for task, algorithm, changes in entries:
-        if args.algorithm and algorithm not in args.algorithm:
-            continue
-        one(records, task, algorithm, changes, args)
-
-
-def one(records: Records, task: str, algorithm: str, changes: dict[str, Any], args: argparse.Namespace) -> None:
-    """One entry of the study."""
-    from pcces.rl.train import train_seeds
-
-    named = {name: value for name, value in changes.items() if name not in START}
-    entry = " ".join([task, algorithm, *(f"{name}={value:g}" for name, value in named.items())])
-    if args.iterations != 300:
-        entry += f" iterations={args.iterations}"
-    seeds = records.missing("study", entry, range(args.seeds))
-    if not seeds:
-        return
-    say(f"study: {entry}, {len(seeds)} seeds")
-    if algorithm != "pcces":  # their limits are on costs alone
-        changes = changes | {"entropy_bounds": FREE}
-    begin = time.perf_counter()
-    runs = train_seeds(task, seeds, algorithm=algorithm, iterations=args.iterations, progress=True, **changes)
-    seconds = (time.perf_counter() - begin) / len(runs)
-    lines = []
-    for run in runs:
-        costs = [name for name in run.metrics if name.startswith("cost_")]
-        lines.append(
-            {
-                "part": "study",
-                "entry": entry,
-                "seed": run.config["seed"],
-                "return": run.final["return"],
-                "costs": run.final["costs"],
-                "certified": run.certificate.holds,
-                "upper_bounds": list(run.certificate.upper_bounds),
-                "training_over": float(np.mean(run.metrics.get("over_threshold", [0.0]))),
-                "last_return": float(np.mean(run.metrics["return"][-15:])),
-                "last_costs": [float(np.mean(run.metrics[name][-15:])) for name in costs],
-                "steps": run.metrics["steps"][-1],
-                "seconds": seconds,
-                "curve": thinned(run.metrics["return"]),
-                "cost_curve": [thinned(run.metrics[name]) for name in costs],
-            }
-        )
-    records.add(lines)
-    say(f"  done in {seconds * len(runs):.0f} s: return {np.mean([line['return'] for line in lines]):.1f}")
-
-
 # -- tables ------------------------------------------------------------------------------------------------------------
 
 
@@ -354,54 +273,34 @@ def spread(values: list[float]) -> str:
     return f"{np.mean(values):.1f} ± {np.std(values):.1f}"
 
 
-def table(records: Records, args: argparse.Namespace) -> None:
-    for part in ("tune", "evosax", "ppo", "omnisafe"):
-        groups = records.of(part)
-        if not groups:
-            continue
+def table(records: Records, part: str) -> None:
+    """What there is of a part, as Markdown."""
+    print("| | seeds | return, last twentieth | worst seed | cost | steps a seed | s a seed |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for entry, lines in records.of(part).items():
+        returns = [line["return"] for line in lines]
+        costs = [line["costs"][0] for line in lines if line.get("costs")]
+        steps = f"{np.mean([line['steps'] for line in lines]) / 1e6:.2f} M" if "steps" in lines[0] else "-"
+        seconds = f"{np.mean([line['seconds'] for line in lines]):.0f}" if "seconds" in lines[0] else "-"
         print(
-            f"\n### {part}\n\n| | seeds | return, last twentieth | worst seed | cost | steps a seed | s a seed |\n| --- | --- | --- | --- | --- | --- | --- |"
+            f"| {entry} | {len(lines)} | {spread(returns)} | {min(returns):.1f} | {spread(costs) if costs else '-'} | {steps} | {seconds} |"
         )
-        for entry, lines in groups.items():
-            returns = [line["return"] for line in lines]
-            costs = [line["costs"][0] for line in lines if line.get("costs")]
-            steps = f"{np.mean([line['steps'] for line in lines]) / 1e6:.2f} M" if "steps" in lines[0] else "-"
-            seconds = f"{np.mean([line['seconds'] for line in lines]):.0f}" if "seconds" in lines[0] else "-"
-            print(
-                f"| {entry} | {len(lines)} | {spread(returns)} | {min(returns):.1f} | {spread(costs) if costs else '-'} | {steps} | {seconds} |"
-            )
-    groups = records.of("study")
-    if groups:
-        print(
-            "\n### study\n\n| | seeds | return | worst seed | cost | certified | return, last 15 | cost, last 15 | iterations over the limit | steps a seed | s a seed |\n"
-            "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
-        )
-        for entry, lines in groups.items():
-            returns = [line["return"] for line in lines]
-            costs, last = ([line[name][0] for line in lines if line[name]] for name in ("costs", "last_costs"))
-            print(
-                f"| {entry} | {len(lines)} | {spread(returns)} | {min(returns):.1f} | {spread(costs) if costs else '-'}"
-                f" | {sum(line['certified'] for line in lines)} of {len(lines)} | {spread([line['last_return'] for line in lines])}"
-                f" | {spread(last) if last else '-'} | {100 * np.mean([line['training_over'] for line in lines]):.0f} %"
-                f" | {np.mean([line['steps'] for line in lines]) / 1e6:.1f} M | {np.mean([line['seconds'] for line in lines]):.1f} |"
-            )
 
 
-PARTS = {"tune": tune, "evosax": evosax, "ppo": ppo, "omnisafe": omnisafe, "study": study, "table": table}
+PARTS = {"tune": tune, "evosax": evosax, "ppo": ppo, "omnisafe": omnisafe}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", choices=PARTS)
-    parser.add_argument("what", nargs="*", default=["safe"], help="of the study: safe, gym")
     parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--iterations", type=int, default=300, help="of the study")
     parser.add_argument("--epochs", type=int, default=20, help="of the comparison with OmniSafe")
-    parser.add_argument("--population", type=int, help="of the study's Gym tasks, this one only")
-    parser.add_argument("--algorithm", nargs="*", help="of the study, these only")
+    parser.add_argument("--tasks", nargs="*", default=list(SAFE), help="of the comparison with OmniSafe")
     parser.add_argument("--out", type=Path, default=OUT)
     args = parser.parse_args()
-    PARTS[args.part](Records(args.out), args)
+    records = Records(args.out)
+    PARTS[args.part](records, args)
+    table(records, args.part)
 
 
 if __name__ == "__main__":

@@ -171,7 +171,7 @@ class OnPolicy(NamedTuple):
 def program(method: OnPolicy, task: Task, policy: Policy, problem: Problem, settings: OnPolicySettings) -> Program:
     """A method on this task."""
     net = network(task.observation_size, settings)
-    begin = partial(method.begin, problem, net, settings)
+    begin = jax.jit(partial(method.begin, problem, net, settings))  # op by op it would take seconds
 
     def step(state: Any, key: Array) -> tuple[Any, dict[str, Any]]:
         play_key, learn_key = jax.random.split(jax.random.fold_in(key, state.k))
@@ -196,7 +196,7 @@ class OnPolicyDriver:
         configure()
         self.crew, self.problem, self.settings = crew, problem, settings
         net = network(crew.task.observation_size, settings)
-        self._begin = partial(method.begin, problem, net, settings)
+        self._begin = jax.jit(partial(method.begin, problem, net, settings))
 
         def learn(state: Any, played: tuple, key: Array) -> tuple[Any, dict[str, Array]]:
             return method.learn(crew.policy, problem, net, settings, state, epoch_of(state.normalizer, *played), key)
@@ -205,12 +205,12 @@ class OnPolicyDriver:
 
     def blank(self, x: np.ndarray, normalizer: Normalizer) -> Any:
         """Any state around x."""
-        return jax.tree.map(np.asarray, self._begin(jnp.asarray(x), normalizer, random_key(0)))
+        return jax.tree.map(np.asarray, self._begin(x, normalizer, random_key(0)))
 
     def first(self, seed: int) -> Any:
         """The state before the first iteration."""
         x, normalizer = self.crew.first(start.as_pcces(self.settings), seed)
-        return jax.tree.map(np.asarray, self._begin(jnp.asarray(x), normalizer, random_key(seed)))
+        return jax.tree.map(np.asarray, self._begin(x, normalizer, random_key(seed)))
 
     def step(self, seed: int, state: Any) -> tuple[Any, dict[str, Any]]:
         """One epoch."""

@@ -106,11 +106,12 @@ def program(
     evolution: Evolution, task: Task, policy: Policy, problem: Problem, settings: PopulationSettings
 ) -> Program:
     """An evolution strategy on this task."""
+    begin = jax.jit(partial(evolution.begin, settings))
     return Program(
-        lambda key: evolution.begin(settings, *start.first(task, policy, problem, settings, key)),
+        lambda key: begin(*start.first(task, policy, problem, settings, key)),
         partial(step, evolution, task, policy, problem, settings),
         settings.shares,
-        lambda key: evolution.begin(settings, *start.blank(policy)),
+        lambda key: begin(*start.blank(policy)),
     )
 
 
@@ -194,11 +195,12 @@ class PopulationDriver:
         configure()
         self.evolution, self.crew, self.problem, self.settings = evolution, crew, problem, settings
         self.strategy = evolution.search(settings)()
+        self._begin = jax.jit(partial(evolution.begin, settings))
         self._conclude = jax.jit(partial(evolution.conclude, crew.policy, settings))
 
     def blank(self, x: np.ndarray, normalizer: Normalizer) -> Any:
         """Any state around x."""
-        return self.evolution.begin(self.settings, x, normalizer)
+        return jax.tree.map(np.asarray, self._begin(x, normalizer))
 
     def first(self, seed: int) -> Any:
         """The state before the first iteration."""
