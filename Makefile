@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo demo-blackbox test test-fast lint format bench-blackbox bench-device bench-engines bench-overhead bench-safety bench-training clean help
+.PHONY: demo demo-blackbox test test-fast lint format bench-baselines bench-blackbox bench-device bench-engines bench-omnisafe bench-overhead bench-safety bench-training clean help
 help:            ## what can be made here
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 22
 
@@ -57,6 +57,23 @@ bench-blackbox: .venv/.demo .venv-peers/.done  ## pcces against other constraine
 bench-training: .venv/.dev  ## train what docs/training.md reports, ten seeds each (an hour; goes on where it stopped)
 	@$(BIN)/python benchmarks/training.py
 
+bench-baselines: .venv/.dev .venv-peers/.done  ## the baselines: step sizes, OpenES beside evosax, PPO on tasks it must solve (an hour; goes on where it stopped)
+	@PYTHONPATH=. .venv-peers/bin/python benchmarks/baselines.py evosax
+	@$(BIN)/python benchmarks/baselines.py ppo
+	@$(BIN)/python benchmarks/baselines.py tune
+	@$(BIN)/python benchmarks/baselines.py table
+
+.venv-omnisafe/.done: benchmarks/omnisafe-requirements.txt
+	@test -x .venv-omnisafe/bin/python || $(PYTHON) -m venv .venv-omnisafe
+	@echo "installing OmniSafe into .venv-omnisafe (once)"; .venv-omnisafe/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@.venv-omnisafe/bin/python -m pip install --quiet --disable-pip-version-check --no-deps omnisafe==0.5.0
+	@touch $@
+
+bench-omnisafe: .venv/.dev .venv-omnisafe/.done  ## PPO-Lagrangian and CPO beside OmniSafe's (hours; goes on where it stopped)
+	@.venv-omnisafe/bin/python benchmarks/omnisafe_peer.py > /dev/null
+	@$(BIN)/python benchmarks/baselines.py omnisafe --seeds 3
+	@$(BIN)/python benchmarks/baselines.py table
+
 bench-engines: .venv/.dev  ## environment steps a second on every engine; three markdown tables, about fifteen minutes
 	@OMP_NUM_THREADS=1 $(BIN)/python -W ignore benchmarks/engines.py
 
@@ -67,4 +84,4 @@ bench-device: .venv/.dev .venv-peers/.done  ## generations and useful steps per 
 	@$(BIN)/python benchmarks/device.py
 
 clean:           ## remove what was built
-	rm -rf .venv .venv-peers build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-peers .venv-omnisafe build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -23,8 +23,8 @@ import numpy as np
 
 from pcces.envs import make
 from pcces.envs.simulator import simulator
-from pcces.rl.iteration import start
 from pcces.rl.normalizer import Normalizer, identity, normalise
+from pcces.rl.on_workers import stacked
 from pcces.rl.policy import Policy, forward
 from pcces.rl.problem import problem_for
 from pcces.rl.settings import make_settings
@@ -54,14 +54,14 @@ def first_state(name: str, engine, x: np.ndarray | None):
     state = engine.start()
     if x is None:
         return state
-    learner = start(
-        x, identity(np.zeros(engine.task.observation_size, np.float32)), len(engine.problem.names), engine.settings
-    )
-    return type(engine)._stack([learner])
+    normalizer = identity(np.zeros(engine.crew.task.observation_size, np.float32))
+    return stacked([engine.driver.blank(x, normalizer)])
 
 
 def on_workers(name: str, kind: str, workers: int, balanced: bool, iterations: int) -> dict:
-    from pcces.rl.on_workers import WorkerEngine
+    from pcces.rl.crew import Crew
+    from pcces.rl.iteration import search
+    from pcces.rl.on_workers import PCCESDriver, WorkerEngine
 
     if kind == "ray":
         from pcces.engines.cluster import RayPool as Pool
@@ -70,9 +70,9 @@ def on_workers(name: str, kind: str, workers: int, balanced: bool, iterations: i
     sim = simulator(name)
     settings = make_settings(**SETTINGS, **EPISODES[name])
     policy = Policy(sim.observation_size, sim.actions, settings.hidden)
-    engine = WorkerEngine(
-        sim, policy, problem_for(sim, settings.mu), settings, [0], functools.partial(Pool, workers=workers)
-    )
+    problem, pool = problem_for(sim, settings.mu), functools.partial(Pool, workers=workers)
+    crew = Crew(sim, policy, problem, settings.discount, pool, search(settings))
+    engine = WorkerEngine(crew, PCCESDriver(crew, problem, settings), [0])
     try:
         state = first_state(name, engine, balancing(policy, identity(np.zeros(4, np.float32))) if balanced else None)
         engine.play(
@@ -80,10 +80,10 @@ def on_workers(name: str, kind: str, workers: int, balanced: bool, iterations: i
         )  # all is warm
         rates, sent = [], []
         for _ in range(iterations):
-            before, began = engine.pool.traffic, time.perf_counter()
+            before, began = engine.crew.pool.traffic, time.perf_counter()
             _, metrics = engine.advance(state, 1)
             rates.append(float(metrics["steps"].sum()) / (time.perf_counter() - began))
-            sent.append(engine.pool.traffic - before)
+            sent.append(engine.crew.pool.traffic - before)
     finally:
         engine.close()
     played = settings.population * settings.member_episodes + settings.episodes + settings.metric_episodes

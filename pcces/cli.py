@@ -6,7 +6,6 @@ certified, 1 the work is done but a policy is not certified, 2 the request canno
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import json
 import math
@@ -24,8 +23,9 @@ import typer
 from pcces.envs import make, tasks
 from pcces.envs.task import Continuous, Task
 from pcces.experiments.command import reproduce
+from pcces.rl import algorithms
 from pcces.rl.problem import from_json
-from pcces.rl.settings import Settings
+from pcces.rl.settings import near
 from pcces.rl.train import Training, load, prepare
 from pcces.rl.where import name_of
 from pcces.runs import Run, read_config
@@ -72,11 +72,18 @@ def train(
     task: Annotated[
         str, typer.Argument(metavar="TASK", help="One of `pcces envs`, or any Gymnasium id.", show_default=False)
     ],
-    algorithm: Annotated[str | None, typer.Option(show_default="pcces", help="What trains.")] = None,
-    preset: Annotated[str | None, typer.Option(show_default="default", help="Its settings: default or paper.")] = None,
-    iterations: Annotated[int | None, typer.Option(show_default="300")] = None,
+    algorithm: Annotated[
+        str | None, typer.Option(show_default="pcces", help=f"What trains: {', '.join(algorithms.NAMES)}.")
+    ] = None,
+    preset: Annotated[
+        str | None, typer.Option(show_default="default", help="Its settings: default, or for pcces also paper.")
+    ] = None,
+    iterations: Annotated[
+        int | None, typer.Option(show_default="300", help="Or epochs, of ppo-lag, rcpo and cpo.")
+    ] = None,
     population: Annotated[
-        int | None, typer.Option(show_default="40", help="Policies tried in an iteration; even.")
+        int | None,
+        typer.Option(show_default="40", help="Policies tried in an iteration of pcces, openes and asebo; even."),
     ] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same run.")] = 0,
     seeds: Annotated[
@@ -130,6 +137,7 @@ def train(
     pcces train CartSafe-v0 --iterations 1000 --set sigma0=0.2 --set hidden=32,32
     pcces train CartSafe-v0 --resume
     pcces train HopperBulletEnv-v0 --workers 8 --set hidden=64,64
+    pcces train CartSafe-v0 --algorithm ppo-lag --iterations 100 --set epoch_steps=10000
     """
     given = {
         "algorithm": algorithm, "preset": preset, "iterations": iterations, "population": population,
@@ -144,10 +152,6 @@ def train(
                 raise ValueError(f"--seeds must be at least 1, got {seeds}")
             name_ = name_of(task)
             asked: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-            for name, value in map(setting, set_ or []):
-                if name in given:
-                    raise ValueError(f"give {name} as --{name}, not with --set")
-                asked[name] = value
             numbers = range(seed, seed + seeds) if seeds is not None else None
             if cost is not None:
                 asked["cost"] = function(cost)
@@ -159,6 +163,11 @@ def train(
                 if numbers is None:
                     wanted = found
                 asked = resumed(name_, folder / f"seed-{found[0]}" if together else folder) | asked
+            for text in set_ or []:
+                name, value = setting(text, asked.get("algorithm", "pcces"))
+                if name in given:
+                    raise ValueError(f"give {name} as --{name}, not with --set")
+                asked[name] = value
             training = prepare(task, wanted, out=folder if together else [folder], resume=resume, **asked)
         from pcces.tensorboard import TensorBoard
 
@@ -198,27 +207,24 @@ def default_folder(task: str, asked: dict[str, Any], seed: int, seeds: range | N
     return Path("runs") / task / f"{name}-{which}"
 
 
-SETTING_TYPES: dict[str, Any] = {field.name: getattr(Settings(), field.name) for field in fields(Settings)} | {
-    "confidence": 0.95,
-    "certify_episodes": 1000,
-    "entropy_bounds": (0.0, 1.0),
-}
+SETTING_EXAMPLES: dict[str, Any] = {"confidence": 0.95, "certify_episodes": 1000, "entropy_bounds": (0.0, 1.0)}
 
 
-def setting(text: str) -> tuple[str, Any]:
-    """The name and value in NAME=VALUE, of the type that the setting has.
+def setting(text: str, algorithm: str = "pcces") -> tuple[str, Any]:
+    """The name and value in NAME=VALUE, of the type that this setting of the algorithm has.
 
-    >>> setting("hidden=32,32"), setting("sigma0=0.2"), setting("normalise=no")
-    (('hidden', (32, 32)), ('sigma0', 0.2), ('normalise', False))
+    >>> setting("hidden=32,32"), setting("sigma0=0.2"), setting("normalise=no"), setting("clip=0.1", "ppo-lag")
+    (('hidden', (32, 32)), ('sigma0', 0.2), ('normalise', False), ('clip', 0.1))
     """
     name, sign, value = text.partition("=")
     if not sign:
         raise ValueError(f"--set takes NAME=VALUE, got {text!r}")
-    if name not in SETTING_TYPES:
-        near = difflib.get_close_matches(name, SETTING_TYPES, n=1)
-        known = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(SETTING_TYPES)}"
-        raise ValueError(f"unknown setting {name!r}; {known}")
-    example = SETTING_TYPES[name]
+    defaults = algorithms.find(algorithm).defaults
+    examples = {field.name: getattr(defaults, field.name) for field in fields(defaults)} | SETTING_EXAMPLES
+    if name not in examples:
+        whose = "" if algorithm == "pcces" else f" of {algorithm}"
+        raise ValueError(f"unknown setting {name!r}{whose}; {near(name, list(examples))}")
+    example = examples[name]
     try:
         if isinstance(example, tuple):
             return name, tuple(type(example[0])(part) for part in value.split(","))
@@ -257,7 +263,8 @@ def resumed(task: str, path: Path) -> dict[str, Any]:
     )
     kept = {name: config[name] for name in names if name in config}
     limits = {"threshold": config["thresholds"] or None, "entropy_bounds": from_json(config["entropy_bounds"])}
-    return kept | limits | config["settings"] | {"hidden": tuple(config["settings"]["hidden"])}
+    settings = {name: tuple(v) if isinstance(v, list) else v for name, v in config["settings"].items()}
+    return kept | limits | settings
 
 
 def interrupted(task: str, training: Training | None, folder: Path) -> NoReturn:

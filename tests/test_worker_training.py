@@ -12,8 +12,10 @@ import simulators  # noqa: F401  registers the tests' environments
 from pcces.engines.local import LocalPool
 from pcces.envs import make
 from pcces.envs.simulator import simulator
+from pcces.rl import iteration
+from pcces.rl.crew import Crew
 from pcces.rl.normalizer import identity
-from pcces.rl.on_workers import WorkerEngine
+from pcces.rl.on_workers import PCCESDriver, WorkerEngine
 from pcces.rl.policy import Policy
 from pcces.rl.problem import problem_for
 from pcces.rl.settings import make_settings
@@ -36,8 +38,9 @@ def same(a, b):
 def engine_for(sim, pool=None, seeds=(0,), step_timeout=None, **settings):
     chosen = make_settings(**{**SMALL, **settings})
     policy = Policy(sim.observation_size, sim.actions, chosen.hidden)
-    pool = pool or functools.partial(LocalPool, workers=2)
-    return WorkerEngine(sim, policy, problem_for(sim, chosen.mu), chosen, seeds, pool, step_timeout)
+    pool, problem = pool or functools.partial(LocalPool, workers=2), problem_for(sim, chosen.mu)
+    crew = Crew(sim, policy, problem, chosen.discount, pool, iteration.search(chosen), step_timeout)
+    return WorkerEngine(crew, PCCESDriver(crew, problem, chosen), seeds)
 
 
 def trained(sim, iterations=4, pool=None, **options):
@@ -114,7 +117,7 @@ def test_workers_killed_in_the_middle_change_nothing(tmp_path):
             if number in (1, 2):
                 (deadly / f"{number}").touch()
             state, _ = engine.advance(state, 1)
-        replaced = engine.pool.replaced
+        replaced = engine.crew.pool.replaced
     finally:
         engine.close()
     assert replaced >= 2 and same(state, expected) and not metrics["failed_episodes"].any()
@@ -134,9 +137,9 @@ def test_episodes_that_fail_are_counted_and_named_by_a_seed_that_brings_them_bac
             assert {int(seed) % 10 for seed, _ in logged} == {3}
             words = {"raise": "ArithmeticError: contact", "hang": "timeout", "exit": "exit code 7"}
             assert all(words.get(kind, "returned nan or inf") in why for _, why in logged)
-            x, normalizer = np.zeros(engine.policy.size, np.float32), identity(np.zeros(1, np.float32))
+            x, normalizer = np.zeros(engine.crew.policy.size, np.float32), identity(np.zeros(1, np.float32))
             seeds = [int(logged[0][0]), 4]
-            again = engine._play_point(x, normalizer, seeds)
+            again = engine.crew.play_point(x, normalizer, seeds)
         finally:
             engine.close()
     assert [seed for seed, _ in again.errors] == seeds[:1]
@@ -163,13 +166,13 @@ def test_worker_and_device_agree_on_a_policys_returns():
 
     task, sim, episodes = make("CartPole-v1"), simulator("CartPole-v1"), 1000
     engine = engine_for(sim, hidden=(10, 10))
-    x = np.random.default_rng(9).standard_normal(engine.policy.size).astype(np.float32)
+    x = np.random.default_rng(9).standard_normal(engine.crew.policy.size).astype(np.float32)
     normalizer = identity(np.zeros(4, np.float32))._replace(std=np.array([0.5, 0.5, 0.1, 0.5], np.float32))
     try:
         theirs = engine.play(x, normalizer, episodes, seed=1)
     finally:
         engine.close()
-    ours = Player(task, engine.policy).play(x, normalizer, episodes, seed=1)
+    ours = Player(task, engine.crew.policy).play(x, normalizer, episodes, seed=1)
     assert theirs.returns.std() > 1
     for name in ("returns", "length", "entropy"):
         a, b = (np.asarray(getattr(outcome, name), dtype=float) for outcome in (theirs, ours))

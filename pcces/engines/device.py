@@ -45,6 +45,8 @@ class Program(NamedTuple):
     """a number of devices may share an iteration's episodes if it divides this"""
     blank: Callable[[Array], Any] | None = None
     """key -> any state, traced for its structure; None: `init` is, which must then call nothing that is `compiled`"""
+    chunk: int | None = None
+    """iterations a call, where they are so long that more would leave a person without news"""
 
 
 def configure() -> None:
@@ -124,12 +126,45 @@ def my_share(values: Any) -> Any:
     return jax.tree.map(part, values)
 
 
+def alone(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that sums over the devices that share its work, compiled for a single one.
+
+    >>> print(alone(lambda x: summed(2 * x))(jnp.arange(3)))
+    [0 2 4]
+    """
+    mesh = Mesh(np.array(jax.devices()[:1]), (EPISODES,), (AxisType.Auto,))
+    everywhere = PartitionSpec()
+    shared = jax.shard_map(function, mesh=mesh, in_specs=everywhere, out_specs=everywhere, check_vma=False)
+    program = jax.jit(shared, compiler_options=compiler_options())
+
+    def call(*args: Any) -> Any:
+        with jax.default_matmul_precision(PRECISION):
+            return program(*args)
+
+    return call
+
+
 def each_seed(function: Callable[..., Any], *args: Any) -> Any:
     """Call a function for every seed (first axis): side by side on a GPU, which has room for them, and one after the
     other on a CPU core, where side by side would take twice as long (XLA's batched products are slow there)."""
     if jax.default_backend() == "cpu":
         return jax.lax.map(lambda row: function(*row), args)
     return jax.vmap(function)(*args)
+
+
+def spread(seeds: int, shares: int, devices: int) -> tuple[int, int]:
+    """How many devices to have seeds of their own, and how many to share each seed's episodes: as many as can be used in
+    all, and rather apart than together.
+
+    >>> spread(10, 30, 16), spread(1, 16, 8), spread(10, 16, 16), spread(3, 1, 2)
+    ((5, 3), (1, 8), (2, 8), (1, 1))
+    """
+
+    def divisors(n: int) -> list[int]:
+        return [d for d in range(1, min(n, devices) + 1) if n % d == 0]
+
+    pairs = [(a, w) for a in divisors(seeds) for w in divisors(shares) if a * w <= devices]
+    return max(pairs, key=lambda pair: (pair[0] * pair[1], pair[0]))
 
 
 class Player:
@@ -183,11 +218,10 @@ class DeviceEngine(Player):
         self, task: Task, policy: Policy, program: Program, seeds: Sequence[int], devices: Sequence[Any] | None = None
     ):
         super().__init__(task, policy)
-        self.chunk = CHUNK.get(jax.default_backend(), CHUNK["cpu"])
+        self.chunk = program.chunk or CHUNK.get(jax.default_backend(), CHUNK["cpu"])
         self.program, self.seeds = program, tuple(seeds)
         devices = jax.devices() if devices is None else devices
-        across = math.gcd(len(self.seeds), len(devices))
-        within = math.gcd(program.shares, len(devices) // across)
+        across, within = spread(len(self.seeds), program.shares, len(devices))
         self.mesh = Mesh(
             np.array(devices[: across * within]).reshape(across, within), (SEEDS, EPISODES), (AxisType.Auto,) * 2
         )

@@ -132,6 +132,7 @@ class Environment:
     def __init__(self, env: Any, costs: int, cost: CostFunction | None):
         self.env, self.costs, self.cost = env, costs, cost
         self._first = True
+        self.terminated = False  # whether the last step ended the episode, rather than a limit on time
         self._start = int(getattr(env.action_space, "start", 0))
         self.discrete = hasattr(env.action_space, "n")
         if not self.discrete:
@@ -166,6 +167,7 @@ class Environment:
             else:
                 costs = find_cost(third, info)
                 costs = 0.0 if costs is None else costs  # some report only what is not zero
+        self.terminated = terminated
         return observation, reward, costs, terminated or truncated
 
     def picture(self) -> np.ndarray:

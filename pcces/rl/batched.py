@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pcces.rl.episodes import MAKE_SECONDS, Chunk, EpisodeWorker, Lesson, Played, Steps, added
+from pcces.rl.episodes import MAKE_SECONDS, Chunk, EpisodeWorker, Played, Steps
 from pcces.rl.normalizer import normalise
 from pcces.rl.outcome import Outcome
 from pcces.rl.policy import forward
@@ -57,7 +57,9 @@ class BatchedWorker(EpisodeWorker):
         rewards = np.zeros((steps, count), np.float32)
         alive = np.zeros((steps, count), bool)
         entropy = np.zeros(count, np.float32)
-        costs = np.zeros((len(self.simulator.cost_names), count), np.float32)
+        paid = np.zeros((steps, len(self.simulator.cost_names), count), np.float32)
+        last = np.zeros((policy.observation_size, count), np.float32)
+        cut = np.ones(count, bool)
         observation = np.asarray(batch.reset(seed=seeds), dtype=np.float32).T
         going = np.ones(count, bool)
         for t in range(steps):
@@ -68,21 +70,29 @@ class BatchedWorker(EpisodeWorker):
             entropy += going * policy.entropy(head, log_std)
             after, reward, cost, terminated, truncated, _ = batch.step(np.clip(action.T, -1.0, 1.0))
             rewards[t] = reward * going
-            costs += np.atleast_2d(cost) * going
+            paid[t] = np.atleast_2d(cost) * going
             observation = np.asarray(after, dtype=np.float32).T
+            last = np.where(going, observation, last)
+            cut &= ~(going & np.asarray(terminated))
             going = going & ~np.asarray(terminated) & ~np.asarray(truncated)
             if not going.any():
                 break
         self._watchdog.rest()
-        discounted = self.settings.discount ** np.arange(steps, dtype=np.float32) @ rewards
-        outcome = Outcome(rewards.sum(0), discounted, costs, entropy, alive.sum(0).astype(np.float32))
+        discounted = self.discount ** np.arange(steps, dtype=np.float32) @ rewards
+        outcome = Outcome(rewards.sum(0), discounted, paid.sum(0), entropy, alive.sum(0).astype(np.float32))
         if not all(np.all(np.isfinite(part)) for part in outcome):
             raise FloatingPointError("the environment returned nan or inf")
-        lesson: Lesson | None = None
-        if task.learn:
-            for i in range(count):
-                part = slice(0, int(outcome.length[i]))
-                taken = Steps(seen[part, :, i].T, actions[part, :, i].T, rewards[part, i])
-                told = self._lesson(shared, points[:, i], taken)
-                lesson = told if lesson is None else added(lesson, told)
-        return Played(outcome, lesson, ())
+        learnt: list[Played] = []
+        for i in range(count):
+            part = slice(0, int(outcome.length[i]))
+            taken = Steps(
+                seen[part, :, i].T,
+                actions[part, :, i].T,
+                rewards[part, i],
+                paid[part, :, i].T,
+                last[:, i],
+                bool(cut[i]),
+            )
+            own = Outcome(*(values[..., i : i + 1] for values in outcome))
+            learnt.append(Played(own, *self._learnt(task, shared, points[:, i], taken)))
+        return self.join(list(learnt))

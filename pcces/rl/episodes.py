@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,11 +16,11 @@ import numpy as np
 
 from pcces.engines.pool import Lost, Watchdog
 from pcces.envs.simulator import Environment, Simulator
-from pcces.rl import iteration, surrogate
+from pcces.rl import surrogate
 from pcces.rl.normalizer import CLIP, Normalizer, normalise
 from pcces.rl.outcome import Outcome
 from pcces.rl.policy import Policy
-from pcces.rl.settings import Settings
+from pcces.strategies import Strategy
 
 MAKE_SECONDS = 60.0  # what making an environment may take, however short the step timeout is
 BLOCK = 1000  # steps whose noise is drawn at once
@@ -34,10 +35,14 @@ class Episode(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """Episodes for one worker, and whether their trajectories teach (gradient, critic, normalisation)."""
+    """Episodes for one worker, and what is to be learnt from them beside their outcome.
+
+    `learn`: "observations" for the normalisation, "gradient" for the critic and the policy gradient too, "steps" for
+    every step as it was, or None.
+    """
 
     episodes: tuple[Episode, ...]
-    learn: bool
+    learn: str | None = None
     greedy: bool = False
 
 
@@ -49,12 +54,18 @@ class Shared(NamedTuple):
     critic: np.ndarray  # its weights
     seed: int = 0
     k: int = 0
-    sigma_es: np.ndarray | None = None
+    sigma_es: Any = None
     strategy: Any = None  # what directions are made from: U_k, not the surrogates it comes from
 
 
+Search = Callable[[], Strategy]  # makes a search distribution; can be sent to workers, which a strategy cannot
+
+
 class Lesson(NamedTuple):
-    """Sums over a chunk's episodes: the policy gradient, what the critic and the normalisation learn from."""
+    """Sums over a chunk's episodes: the policy gradient, what the critic and the normalisation learn from.
+
+    All but the last are empty where no gradient was asked for.
+    """
 
     gradient: np.ndarray
     gram: np.ndarray
@@ -67,12 +78,24 @@ def added(a: Lesson, b: Lesson) -> Lesson:
     return Lesson(*(one + other for one, other in zip(a, b)))
 
 
+class Steps(NamedTuple):
+    """An episode step by step; time is the last axis."""
+
+    observations: np.ndarray  # (size, T), raw
+    actions: np.ndarray  # (T,) integers, or (dims, T)
+    rewards: np.ndarray  # (T,)
+    costs: np.ndarray  # (r, T)
+    last: np.ndarray  # (size,) what was seen after the last step
+    cut: bool  # whether a limit on time ended it, and not the task
+
+
 class Played(NamedTuple):
     """A chunk's outcome (nan where an episode failed), its lesson, and what went wrong: (seed, error)."""
 
     outcome: Outcome
     lesson: Lesson | None
     errors: tuple[tuple[int, str], ...]
+    steps: tuple[Steps | None, ...] = ()  # of every episode, if asked for; None where it failed
 
 
 def member_normals(seed: int, k: int, row: int, width: int) -> np.ndarray:
@@ -87,7 +110,8 @@ class EpisodeWorker:
 
     simulator: Simulator
     policy: Policy
-    settings: Settings
+    discount: float
+    search: Search | None = None
     step_timeout: float | None = None
 
     def __post_init__(self) -> None:
@@ -112,12 +136,15 @@ class EpisodeWorker:
         outcome = Outcome(*(np.concatenate(parts, axis=-1) for parts in zip(*(p.outcome for p in whole))))
         lessons = [p.lesson for p in whole if p.lesson is not None]
         lesson = functools.reduce(added, lessons) if lessons else None
-        return Played(outcome, lesson, tuple(error for p in whole for error in p.errors))
+        steps = tuple(one for p in whole for one in p.steps)
+        return Played(outcome, lesson, tuple(error for p in whole for error in p.errors), steps)
 
     def _failed(self, chunk: Chunk, reason: str) -> Played:
         nan = np.full(1, np.nan, np.float32)
         costs = np.full((len(self.simulator.cost_names), 1), np.nan, np.float32)
-        return Played(Outcome(nan, nan, costs, nan, np.zeros(1, np.float32)), None, ((chunk.episodes[0].seed, reason),))
+        outcome = Outcome(nan, nan, costs, nan, np.zeros(1, np.float32))
+        steps = (None,) if chunk.learn == "steps" else ()
+        return Played(outcome, None, ((chunk.episodes[0].seed, reason),), steps)
 
     def run(self, task: Chunk) -> Played:
         """Play a chunk."""
@@ -134,7 +161,7 @@ class EpisodeWorker:
             self._watchdog.allow(max(MAKE_SECONDS, self.step_timeout or 0.0))
             self._env = self.simulator.make()
         if self._player is None:
-            self._player = Player(self.policy, self.simulator, self.settings.discount, self._watchdog)
+            self._player = Player(self.policy, self.simulator, self.discount, self._watchdog)
         x = self._point(shared, episode)
         try:
             outcome, steps = self._player.play(self._env, x, shared.normalizer, episode.seed, chunk.greedy)
@@ -143,39 +170,38 @@ class EpisodeWorker:
                 self._env.close()
             self._env = None
             return self._failed(chunk, f"{type(error).__name__}: {error}")
-        return Played(outcome, self._lesson(shared, x, steps) if chunk.learn else None, ())
+        return Played(outcome, *self._learnt(chunk, shared, x, steps))
 
     def _point(self, shared: Shared, episode: Episode) -> np.ndarray:
         if episode.row < 0:
             return shared.x
         if episode.row != self._row:
-            strategy = iteration.make_strategy(self.settings)
+            assert self.search is not None
+            strategy = self.search()
             z = member_normals(shared.seed, shared.k, episode.row, strategy.normals(self.policy.size))
             self._row, self._direction = episode.row, strategy.directions(shared.strategy, z[None])[0]
         assert shared.sigma_es is not None
         return shared.x + shared.sigma_es * np.float32(episode.sign) * self._direction
 
-    def _lesson(self, shared: Shared, x: np.ndarray, steps: Steps) -> Lesson:
-        """What one trajectory teaches."""
-        f, raw = shared.critic.shape[0], steps.observations
+    def _learnt(
+        self, chunk: Chunk, shared: Shared, x: np.ndarray, steps: Steps
+    ) -> tuple[Lesson | None, tuple, tuple[Steps, ...]]:
+        """What one trajectory teaches, as the last fields of `Played`."""
+        if chunk.learn is None:
+            return None, (), ()
+        if chunk.learn == "steps":  # copies: the next episode is written over these
+            observations, actions = steps.observations.copy(), steps.actions.copy()
+            return None, (), (steps._replace(observations=observations, actions=actions, costs=steps.costs.copy()),)
+        raw = steps.observations
         seen = np.concatenate([np.array([raw.shape[1]], np.float32), raw.sum(1), (raw**2).sum(1)])
-        if self.settings.surrogate != "policy-gradient":
-            zero = np.zeros(f, np.float32)
-            return Lesson(np.zeros_like(x), np.zeros((f, f), np.float32), zero, seen)
+        if chunk.learn == "observations":
+            return Lesson(*(np.zeros(0, np.float32),) * 3, seen), (), ()
         observations = normalise(shared.normalizer, raw)
         phi = surrogate.features(observations, self.simulator.max_steps)
-        to_go = surrogate.returns_to_go(steps.rewards, self.settings.discount)
+        to_go = surrogate.returns_to_go(steps.rewards, self.discount)
         advantages = to_go - shared.critic @ phi
         gradient = surrogate.policy_gradient(self.policy, x, observations, steps.actions, advantages)
-        return Lesson(gradient.astype(np.float32, copy=False), phi @ phi.T, phi @ to_go, seen)
-
-
-class Steps(NamedTuple):
-    """An episode step by step; time is the last axis."""
-
-    observations: np.ndarray  # (size, T), raw
-    actions: np.ndarray  # (T,) integers, or (dims, T)
-    rewards: np.ndarray  # (T,)
+        return Lesson(gradient.astype(np.float32, copy=False), phi @ phi.T, phi @ to_go, seen), (), ()
 
 
 class Player:
@@ -191,7 +217,10 @@ class Player:
         self._inputs = [np.ones(a + 1, np.float32) for a, _ in policy.shapes]
         self._scratch = np.zeros(policy.outputs, np.float32)
         widths = (policy.observation_size, policy.outputs, policy.outputs)
-        self._buffers = [np.zeros((0, width), np.float32) for width in widths]  # observations, heads, actions
+        self._buffers: list[np.ndarray] = [
+            np.zeros((0, width), np.float32) for width in widths
+        ]  # observations, heads, actions, costs
+        self._buffers.append(np.zeros((0, self.costs)))
         self._powers: np.ndarray = np.ones(0)
 
     def _room(self, steps: int) -> list[np.ndarray]:
@@ -226,13 +255,12 @@ class Player:
             middle, half = (np.array(part, np.float32) for part in policy.scale())
         choices: list[int] = []
         rewards: list[float] = []
-        costs = np.zeros(self.costs)
         watchdog.beat()
         observation = env.reset(seed)
         t, over = 0, False
         while not over and t < self.max_steps:
             end = min(t + BLOCK, self.max_steps)
-            seen, heads, acts = self._room(end)
+            seen, heads, acts, paid = self._room(end)
             if discrete:  # the largest of logits plus Gumbel noise is a draw from the categorical distribution
                 if not greedy:
                     acts[t:end] = -np.log(noise.standard_exponential((end - t, policy.outputs), dtype=np.float32))
@@ -260,12 +288,15 @@ class Player:
                 observation, reward, cost, over = env.step(action)
                 rewards.append(reward)
                 if self.costs:
-                    costs += cost
+                    paid[t] = cost
                 t += 1
         r = np.array(rewards, np.float32)
         entropy = float(np.sum(policy.entropy(heads[:t].T, log_std)))
-        numbers = np.array([r.sum(), float(r @ self._powers[:t]), entropy, t, *costs], np.float32)
+        costs = paid[:t].T
+        numbers = np.array([r.sum(), float(r @ self._powers[:t]), entropy, t, *costs.sum(1)], np.float32)
         if not (np.isfinite(numbers).all() and np.isfinite(seen[:t]).all()):
             raise FloatingPointError("the environment returned nan or inf")
         outcome = Outcome(numbers[:1], numbers[1:2], numbers[4:, None], numbers[2:3], numbers[3:4])
-        return outcome, Steps(seen[:t].T, np.array(choices) if discrete else acts[:t].T, r)
+        actions = np.array(choices) if discrete else acts[:t].T
+        last = np.array(observation, dtype=np.float32).reshape(-1)  # some environments use one array again and again
+        return outcome, Steps(seen[:t].T, actions, r, costs, last, not (over and env.terminated))

@@ -7,6 +7,8 @@ The engine on the device traces them into one compiled program; the drivers of w
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from pcces import algorithm, strategies
@@ -40,10 +42,15 @@ class Seen(NamedTuple):
     squares: Array
 
 
-def make_strategy(settings: Settings) -> Strategy:
-    """The search distribution: guided, or isotropic with directions of the same length."""
+def search(settings: Settings) -> Callable[[], Strategy]:
+    """Makes the search distribution: guided, or isotropic with directions of the same length. It can be sent to workers."""
     alpha = 1.0 if settings.surrogate == "none" else settings.alpha
-    return strategies.guided(m=settings.m, alpha=alpha, beta=settings.beta)
+    return partial(strategies.guided, m=settings.m, alpha=alpha, beta=settings.beta)
+
+
+def make_strategy(settings: Settings) -> Strategy:
+    """The search distribution."""
+    return search(settings)()
 
 
 def start(x0: Array, normalizer: Normalizer, constraints: int, settings: Settings) -> Learner:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
@@ -123,20 +124,32 @@ PRESETS = {"default": Settings(), "paper": PAPER}
 
 
 def make_settings(preset: str = "default", **given: Any) -> Settings:
-    """Settings from a preset and what was given; unknown names raise an error that offers the nearest.
+    """Settings of PCCES from a preset and what was given; unknown names raise an error that offers the nearest.
 
     >>> make_settings(sigma=0.1)
     Traceback (most recent call last):
     ...
     TypeError: unknown setting 'sigma'; did you mean 'sigma0'?
     """
-    if preset not in PRESETS:
-        raise ValueError(f"unknown preset {preset!r}; there are {', '.join(PRESETS)}")
-    names = [field.name for field in fields(Settings)]
+    return pick(PRESETS, preset, given)
+
+
+def pick(presets: dict[str, Any], preset: str, given: dict[str, Any], whose: str = "") -> Any:
+    """One of some presets, with changes; `whose` (" of openes") says in an error whose settings these are."""
+    if preset not in presets:
+        raise ValueError(f"unknown preset {preset!r}{whose}; there are {', '.join(presets)}")
+    names = [field.name for field in fields(presets[preset])]
     for name in given:
         if name not in names:
-            near = difflib.get_close_matches(name, names, n=1)
-            raise TypeError(
-                f"unknown setting {name!r}" + (f"; did you mean {near[0]!r}?" if near else f"; there are {names}")
-            )
-    return replace(PRESETS[preset], **given)
+            raise TypeError(f"unknown setting {name!r}{whose}; {near(name, names)}")
+    return replace(presets[preset], **given)
+
+
+def near(name: str, names: Sequence[str]) -> str:
+    """What somebody may have meant who wrote `name`.
+
+    >>> near("sigm", ["sigma", "alpha"])
+    "did you mean 'sigma'?"
+    """
+    found = difflib.get_close_matches(name, names, n=1)
+    return f"did you mean {found[0]!r}?" if found else f"there are {', '.join(names)}"

@@ -18,18 +18,16 @@ from pcces.envs.simulator import CostFunction, Simulator
 from pcces.envs.task import Task
 from pcces.estimation import Estimate
 from pcces.interrupt import uninterrupted
-from pcces.rl import certify, checkpoints, where
+from pcces.rl import algorithms, certify, checkpoints, where
 from pcces.rl.candidates import Candidates
 from pcces.rl.checkpoints import Checkpoint
 from pcces.rl.policy import Policy
 from pcces.rl.problem import Problem, from_json, problem_for, to_json
-from pcces.rl.settings import Settings, make_settings
 from pcces.runs import Run, read_config, read_metrics, summary
 
 if TYPE_CHECKING:
     from pcces.rl.progress import TrainingProgress
 
-ALGORITHMS = ("pcces",)
 CHECKPOINT_SECONDS = 20.0
 FREE = ("workers", "ray_address", "step_timeout")  # what a resumed run may have otherwise: the result is the same
 CERTIFY_SEED = 10_000_000  # far from any training seed: these episodes are fresh
@@ -40,7 +38,7 @@ def train(
     algorithm: str = "pcces",
     preset: str = "default",
     iterations: int = 300,
-    population: int = 40,
+    population: int | None = None,
     seed: int = 0,
     threshold: float | Sequence[float] | None = None,
     engine: str | None = None,
@@ -61,8 +59,13 @@ def train(
     before its worker is ended and the episode counts as failed. `cost(observation, action, info)` gives the cost(s) of a
     step where the environment itself does not.
 
-    Further keywords are the algorithm's settings (`pcces.rl.settings.Settings`), or `entropy_bounds`, `confidence`,
-    `certify_episodes`, `progress`, `callback` and `report`.
+    `algorithm` is "pcces" or one of the baselines it is compared with: "openes", "asebo", "ppo-lag", "rcpo", "cpo". All
+    leave the same folder, metrics, report and certificate. An iteration of the last three is an epoch of `epoch_steps`
+    environment steps; the others try a `population` of policies, 40 unless told otherwise.
+
+    Further keywords are the algorithm's settings (`pcces.rl.settings.Settings`; for the baselines the class in their file
+    of `pcces.baselines`), or `entropy_bounds`, `confidence`, `certify_episodes`, `progress`, `callback` and `report`.
+    Baselines know no entropy bounds, so theirs are infinite unless given.
 
     >>> run = train("CartPole-v0", iterations=3, population=8, certify_episodes=50, initial_tries=4, warm_up=1)
     >>> run.certificate.holds, len(run.metrics["return"])
@@ -79,7 +82,7 @@ def train_seeds(
     algorithm: str = "pcces",
     preset: str = "default",
     iterations: int = 300,
-    population: int = 40,
+    population: int | None = None,
     threshold: float | Sequence[float] | None = None,
     engine: str | None = None,
     workers: int | None = None,
@@ -118,7 +121,7 @@ def prepare(
     algorithm: str = "pcces",
     preset: str = "default",
     iterations: int = 300,
-    population: int = 40,
+    population: int | None = None,
     threshold: float | Sequence[float] | None = None,
     engine: str | None = None,
     workers: int | None = None,
@@ -139,8 +142,7 @@ def prepare(
     ...
     ValueError: population must be an even number of at least 4 (directions come in mirrored pairs), got 7
     """
-    if algorithm not in ALGORITHMS:
-        raise ValueError(f"unknown algorithm {algorithm!r}; there are {', '.join(ALGORITHMS)}")
+    found = algorithms.find(algorithm)
     made, engine = where.find(task, engine, cost)
     asked_of_it = where.checked(engine, workers, ray_address, step_timeout)
     if certify_episodes is None:
@@ -152,9 +154,13 @@ def prepare(
     seeds = [int(s) for s in seeds]
     if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0:
         raise ValueError(f"seeds must be different numbers, none negative, got {seeds}")
-    if engine != "device" and make_settings(preset).initial_tries > 1:
+    if population is not None:
+        settings["population"] = population
+    if engine != "device" and found.settings(preset).initial_tries > 1:
         settings = where.CALM_START | settings
-    chosen = make_settings(preset, iterations=iterations, population=population, **settings)
+    chosen = found.settings(preset, iterations=iterations, **settings)
+    if entropy_bounds is None and not found.limits_entropy:
+        entropy_bounds = (-math.inf, math.inf)
     limits = tuple(threshold) if isinstance(threshold, Sequence) else threshold
     problem = problem_for(made, chosen.mu, limits, entropy_bounds, chosen.discounted)
     shape = Policy(made.observation_size, made.actions, tuple(chosen.hidden))
@@ -225,7 +231,7 @@ class Training:
     def __init__(self, runs: list[Run], found: list[Checkpoint] | None = None, together: Path | None = None):
         self.runs, self.together = runs, together
         first = runs[0]
-        self.settings = Settings.from_dict(first.config["settings"])
+        self.settings = algorithms.find(first.config["algorithm"]).from_dict(first.config["settings"])
         self.iterations = self.settings.iterations
         outputs = 1 + len(first.problem.names)
         self.candidates = [Candidates(first.shape.size, first.task.observation_size, outputs) for _ in runs]

@@ -12,9 +12,11 @@ from pcces.envs import make, tasks
 from pcces.envs.registry import ALIASES
 from pcces.envs.simulator import CostFunction, Simulator, simulator
 from pcces.envs.task import Task
-from pcces.rl.settings import Settings
+from pcces.rl import algorithms
 
 if TYPE_CHECKING:
+    from pcces.rl.crew import Crew
+    from pcces.rl.episodes import Search
     from pcces.runs import Run
 
 ENGINES = ("device", "local", "ray")
@@ -133,23 +135,24 @@ def checked(engine: str, workers: int | None, ray_address: str | None, step_time
     return {"workers": workers, "ray_address": ray_address, "step_timeout": step_timeout}
 
 
-def make_engine(run: Run, seeds: Sequence[int], settings: Settings) -> Any:
+def make_engine(run: Run, seeds: Sequence[int], settings: Any) -> Any:
     """What advances these runs."""
     c = run.config
+    algorithm = algorithms.find(c["algorithm"])
     if c.get("engine", "device") == "device":
         from pcces.engines.device import DeviceEngine, configure
-        from pcces.rl.on_device import program
 
         assert isinstance(run.task, Task)
         configure()
-        return DeviceEngine(run.task, run.shape, program(run.task, run.shape, run.problem, settings), seeds)
-    return _workers(run, seeds, settings, c["engine"], c.get("workers"), c.get("ray_address"))
-
-
-def _workers(
-    run: Run, seeds: Sequence[int], settings: Settings, engine: str, workers: int | None, address: str | None
-) -> Any:
+        return DeviceEngine(run.task, run.shape, algorithm.program(run.task, run.shape, run.problem, settings), seeds)
     from pcces.rl.on_workers import WorkerEngine
+
+    crew = _crew(run, c["engine"], c.get("workers"), c.get("ray_address"), algorithm.search(settings))
+    return WorkerEngine(crew, algorithm.driver(crew, run.problem, settings), seeds)
+
+
+def _crew(run: Run, engine: str, workers: int | None, address: str | None, search: Search | None = None) -> Crew:
+    from pcces.rl.crew import Crew
 
     assert isinstance(run.task, Simulator)
     pool: Callable[..., Any]
@@ -161,9 +164,8 @@ def _workers(
         from pcces.engines.local import LocalPool
 
         pool = functools.partial(LocalPool, workers=workers)
-    return WorkerEngine(
-        run.task, run.shape, run.problem, settings, seeds, pool, run.config.get("step_timeout")
-    )  # fmt: skip
+    discount = run.config["settings"]["discount"]
+    return Crew(run.task, run.shape, run.problem, discount, pool, search, run.config.get("step_timeout"))
 
 
 def close(engine: Any) -> None:
@@ -177,7 +179,7 @@ def playing(run: Run) -> Iterator[Any]:
     """A function that plays fresh episodes of policies of a finished run; simulators run in workers of this machine."""
     if isinstance(run.task, Simulator):
         run = replace(run, task=run.task.known())
-        engine = _workers(run, [0], Settings.from_dict(run.config["settings"]), "local", None, None)
+        engine: Any = _crew(run, "local", None, None)
     else:
         from pcces.engines.device import Player, configure
 

@@ -1,0 +1,102 @@
+"""RCPO: reward constrained policy optimization (Tessler, Mankowitz, Mannor 2019).
+
+The penalty is part of the reward, r - sum_i lambda_i c_i (eq. 11), and one critic learns the penalised return; PPO is
+the actor. The multipliers are on the slowest time scale: plain gradient ascent (eq. 8) on the Monte-Carlo estimate of
+(mean cost of an episode - limit), within [0, multiplier_max].
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from pcces.baselines import on_policy
+from pcces.baselines.on_policy import ClippedSettings, Critics, Epoch, OnPolicy
+from pcces.baselines.settings import need
+from pcces.rl.normalizer import Normalizer
+from pcces.rl.policy import Policy
+from pcces.rl.problem import Problem
+
+Array = Any
+
+
+@dataclass(frozen=True)
+class RCPOSettings(ClippedSettings):
+    """The multiplier's rate is for costs over the limit of the size of the limit: it is divided by the limit."""
+
+    multiplier: float = 0.0  # lambda_i at the start
+    multiplier_rate: float = 0.03  # an epoch with twice the allowed cost adds this
+    multiplier_max: float = 100.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        need(
+            0 <= self.multiplier <= self.multiplier_max and self.multiplier_rate > 0,
+            "0 <= multiplier <= multiplier_max must hold, and its rate be positive",
+        )
+
+
+class RCPOState(NamedTuple):
+    """All that an epoch starts from."""
+
+    k: Array
+    x: Array
+    adam: Any
+    multipliers: Array  # (r,)
+    critics: Critics
+    normalizer: Normalizer
+
+
+def begin(
+    problem: Problem, net: Policy, settings: RCPOSettings, x: Array, normalizer: Normalizer, key: Array
+) -> RCPOState:
+    """Before the first epoch."""
+    multipliers = jnp.full(len(problem.cost_names), settings.multiplier)
+    critics = on_policy.init_critics(net, 1, settings, jax.random.fold_in(key, 1))
+    return RCPOState(jnp.int32(0), x, optax.scale_by_adam().init(x), multipliers, critics, normalizer)
+
+
+def ascend(multipliers: Array, costs: Array, limits: Array, settings: RCPOSettings) -> Array:
+    """Eq. 8 on mean costs and limits (r,).
+
+    >>> settings, limits = RCPOSettings(multiplier_rate=0.25), jnp.array([10.0, 10.0])
+    >>> print(ascend(jnp.array([0.5, 0.125]), jnp.array([20.0, 0.0]), limits, settings))
+    [0.75 0.  ]
+    """
+    scale = jnp.maximum(jnp.abs(limits), 1.0)
+    moved = multipliers + settings.multiplier_rate * (costs - limits) / scale
+    return jnp.clip(moved, 0, settings.multiplier_max)
+
+
+def learn(
+    policy: Policy,
+    problem: Problem,
+    net: Policy,
+    settings: RCPOSettings,
+    state: RCPOState,
+    epoch: Epoch,
+    key: Array,
+) -> tuple[RCPOState, dict[str, Array]]:
+    """What one epoch teaches."""
+    k, x, adam, multipliers, critics, normalizer = state
+    learn_key, critic_key = jax.random.split(key)
+    penalised = epoch.signals[0] - jnp.tensordot(multipliers, epoch.signals[1:], 1)  # eq. 11
+    value = on_policy.values(net, critics, epoch.observations)[0]
+    advantage = on_policy.advantages(penalised, value, epoch.going, settings.discount, settings.gae)
+
+    did = on_policy.acted(policy, x, epoch)
+    scaled = on_policy.centred(advantage, epoch.weights, scale=True)
+    after, adam, own = on_policy.improve(policy, settings, x, adam, did, scaled, k, learn_key)
+    critics = on_policy.fit(net, settings, critics, epoch, (advantage + value[:-1])[None], critic_key, k == 0)
+    after, critics, new = on_policy.moved_on(policy, net, settings, after, critics, normalizer, epoch, k)
+    metrics = own | {"success": jnp.bool_(True), "multiplier": multipliers.sum()}
+    # What the next epoch pays for this one's costs.
+    multipliers = ascend(multipliers, epoch.costs, jnp.array(problem.thresholds), settings)
+    return RCPOState(k + 1, after, adam, multipliers, critics, new), metrics
+
+
+METHOD = OnPolicy(begin, learn)

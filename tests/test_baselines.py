@@ -1,0 +1,707 @@
+"""The baselines: their pieces by hand, their steps against brute force, and a little training of each."""
+
+import importlib.util
+import json
+import math
+import shutil
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+import simulators
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import pcces.rl.train as training
+from pcces import report
+from pcces.baselines import ALGORITHMS, asebo, cpo, on_policy, openes, population, ppo_lagrangian, rcpo
+from pcces.cli import app
+from pcces.engines.device import EPISODES, compiled, compiler_options, summed
+from pcces.envs import make
+from pcces.envs.cartpole import CartPole200
+from pcces.envs.mountain_car import MountainCarContinuous
+from pcces.envs.simulator import simulator
+from pcces.envs.task import Continuous, Discrete, Step
+from pcces.rl.algorithms import NAMES
+from pcces.rl.crew import Crew
+from pcces.rl.episodes import Played, Steps
+from pcces.rl.keys import key
+from pcces.rl.normalizer import identity
+from pcces.rl.on_workers import WorkerEngine
+from pcces.rl.outcome import Outcome
+from pcces.rl.policy import Policy, forward, softmax
+from pcces.rl.problem import problem_for
+from pcces.rl.rollout import rollout
+from pcces.strategies import mirrored
+from pcces.strategies.asebo import ASEBOState as Subspace
+
+NO_ENTROPY = (-math.inf, math.inf)
+ON_POLICY = dict(hidden=(16,), critic_hidden=(16,), epoch_steps=1000)
+
+
+class TwoCosts(MountainCarContinuous):
+    """A continuous task with two costs, short episodes and an end of its own."""
+
+    name = "TwoCosts-v0"
+    max_steps = 40
+    cost_names = ("left", "fast")
+    thresholds = (5.0, 10.0)
+
+    def reset(self, key):
+        return jax.random.uniform(key, (2,), minval=jnp.array([-0.6, -0.05]), maxval=jnp.array([0.4, 0.05]))
+
+    def costs(self, position):
+        return jnp.stack([position < -0.55, position > -0.5]).astype(jnp.float32)
+
+
+def together(function, devices=1):
+    """Call a function that sums over devices, on so many of them."""
+    program = jax.vmap(lambda _: function(), axis_name=EPISODES)
+    return jax.jit(program, compiler_options=compiler_options())(jnp.arange(devices))
+
+
+# -- evolution strategies ----------------------------------------------------------------------------------------------
+
+
+def test_the_gradient_of_openes_points_up_a_quadratic():
+    n, deviation = 6, 0.1
+    x, optimum = jnp.ones(n), jnp.arange(n, dtype=jnp.float32)
+    directions = mirrored(jax.random.normal(key(0), (4000, n)))
+    f = ((x + deviation * directions - optimum) ** 2).sum(1)
+    slope = openes.gradient(f, directions, deviation)
+    true = 2 * (x - optimum)
+    assert float(slope @ true / jnp.linalg.norm(slope) / jnp.linalg.norm(true)) > 0.999
+
+
+def test_the_gradient_of_openes_by_hand():
+    """Ranks (-1/2, -1/6, 1/6, 1/2) of four samples, and the mean of rank times noise over sigma."""
+    directions = mirrored(jnp.array([[1.0, 2.0], [0.0, 1.0]]))
+    f = jnp.array([5.0, 1.0, 2.0, 9.0])  # ranks 2, 0, 1, 3
+    expected = (jnp.array([1 / 6, -1 / 2, -1 / 6, 1 / 2]) @ directions) / (4 * 0.5)
+    assert np.allclose(openes.gradient(f, directions, 0.5), expected)
+
+
+@pytest.mark.parametrize("used", [[True, True], [True, False]])
+def test_the_gradient_of_asebo_is_exact_on_a_plane(used):
+    """f = s.x: half the difference of a pair is s.d sigma, so the estimate is the mean of d d^T s, in units of f's deviation."""
+    rng = np.random.default_rng(1)
+    half, slope = rng.standard_normal((2, 5)), rng.standard_normal(5)
+    directions = np.concatenate([half, -half])
+    f = 3 + 0.2 * directions @ slope
+    mask = np.tile(used, 2)
+    chosen = half[np.array(used)]
+    expected = 2 * 0.2 * (chosen.T @ chosen @ slope) / (2 * len(chosen)) / f[mask].std()
+    got = asebo.gradient(jnp.array(f), jnp.array(directions), jnp.array(mask))
+    assert np.allclose(got, expected, rtol=1e-5)
+
+
+def test_asebo_samples_from_its_covariance():
+    """Samples are linear in normals, so their covariance can be read off exactly: alpha / n I + (1 - alpha) / r U U^T."""
+    n, alpha = 6, 0.3
+    settings = asebo.ASEBOSettings(archive=4, least=2)
+    U = np.linalg.qr(np.random.default_rng(0).standard_normal((n, 2)))[0].T
+    basis = jnp.zeros((4, n)).at[:2].set(U)
+    subspace = Subspace(basis, basis, jnp.float32(2), jnp.float32(alpha), jnp.int32(9))
+    linear = settings.strategy.directions(subspace, jnp.eye(n + 4))  # a row for each normal
+    expected = alpha / n * np.eye(n) + (1 - alpha) / 2 * U.T @ U
+    assert np.allclose(linear.T @ linear, expected, atol=1e-6)
+    assert float(jnp.trace(linear.T @ linear)) == pytest.approx(1, abs=1e-6)
+
+
+def test_asebo_learns_subspace_and_alpha_from_gradients():
+    settings = asebo.ASEBOSettings(archive=3, least=1, threshold=0.995, alpha_low=0.1, alpha_high=0.9)
+    subspace = settings.strategy.init(jnp.zeros(4))
+    for _ in range(3):  # all energy along the first axis
+        assert float(subspace.alpha) == 1.0  # isotropic until the archive is full
+        assert int(asebo.pairs(subspace, settings)) == 20
+        subspace = settings.strategy.update(subspace, None, None, None, jnp.array([1.0, 0.0, 0.0, 0.0]))
+    assert float(subspace.rank) == 1
+    assert np.allclose(np.abs(subspace.basis[0]), [1, 0, 0, 0], atol=1e-6)
+    # 36 % of the next gradient's energy is outside
+    subspace = settings.strategy.update(subspace, None, None, None, jnp.array([0.8, 0.6, 0.0, 0.0]))
+    assert float(subspace.alpha) == pytest.approx(0.36, abs=1e-6)
+    assert float(subspace.rank) == 2
+    assert np.allclose(subspace.archive[1], [0.99, 0, 0, 0])  # decayed
+    outside = settings.strategy.update(subspace, None, None, None, jnp.array([0.0, 0.0, 1.0, 0.0]))
+    assert float(outside.alpha) == pytest.approx(0.9)  # clipped
+
+
+def test_the_number_of_samples_follows_the_subspace():
+    settings = asebo.ASEBOSettings(population=40, least=10)
+    subspace = settings.strategy.init(jnp.zeros(100))
+    counts = [int(asebo.pairs(subspace._replace(rank=jnp.float32(r)), settings)) for r in (0, 3, 14, 60)]
+    assert counts == [20, 10, 14, 20]
+
+
+def test_samples_that_are_not_used_leave_no_trace():
+    task = CartPole200()
+    settings = population.PopulationSettings(population=8, metric_episodes=4)
+    policy = Policy(4, task.actions)
+    problem = problem_for(task, 0.0, entropy_bounds=NO_ENTROPY)
+    x = policy.init(jax.random.normal(key(0), (policy.size,)))
+    points = x + 0.1 * mirrored(jax.random.normal(key(1), (4, policy.size)))
+    used = jnp.tile(jnp.arange(4) < 3, 2)
+
+    def played(points, used):
+        return together(
+            lambda: population.play(task, policy, problem, settings, x, identity(x[:4]), points, used, key(2))
+        )
+
+    some = played(points, used)
+    wild = played(jnp.where(used[:, None], points, 100.0), used)
+    everyone = played(points, used | True)
+    assert np.array_equal(some.f[0][used], wild.f[0][used])
+    for a, b in zip(some.seen, wild.seen):
+        assert np.array_equal(a, b)
+    assert float(some.metrics["steps"][0]) == float(wild.metrics["steps"][0]) < float(everyone.metrics["steps"][0])
+
+
+def test_costs_over_the_limit_are_penalised_and_pairs_share_their_episodes():
+    task = make("CartSafe-v0")
+    policy = Policy(4, task.actions)
+    x = policy.init(jax.random.normal(key(0), (policy.size,)), last=3.0)
+    points = mirrored(jnp.zeros((2, policy.size))) + x  # four times the same policy
+
+    def f(penalty, threshold):
+        settings = population.PopulationSettings(population=4, metric_episodes=4, penalty=penalty)
+        problem = problem_for(task, 0.0, threshold=threshold, entropy_bounds=NO_ENTROPY)
+        return together(
+            lambda: (
+                population.play(
+                    task, policy, problem, settings, x, identity(x[:4]), points, jnp.ones(4, bool), key(3)
+                ).f
+            )
+        )[0]
+
+    blind, strict, lenient = f(0.0, 0.0), f(2.0, 0.0), f(2.0, 1000.0)
+    assert np.array_equal(blind, lenient)
+    assert bool(jnp.all(strict > blind))
+    assert np.array_equal(blind[:2], blind[2:])  # a pair
+    assert float(blind[0]) != float(blind[1])
+
+
+# -- advantages and critics --------------------------------------------------------------------------------------------
+
+
+def test_advantages_by_hand():
+    """Three episodes of at most three steps: one ends after two, one runs into the limit, one ends on its last step."""
+    r = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [0.0, 8.0, 9.0]])
+    v = np.array([[0.5, 0.1, 0.2], [0.6, 0.3, 0.4], [7.0, 0.9, 0.8], [7.0, 2.0, 7.0]])  # 7: beyond an end, never used
+    going = np.array([[1.0, 1.0, 1.0], [1.0, 1.0, 1.0], [0.0, 1.0, 1.0], [0.0, 1.0, 0.0]])
+    gamma, lam = 0.9, 0.5
+    after = [[0.6, 0.0], [0.3, 0.9, 2.0], [0.4, 0.8, 0.0]]  # the value after each step
+    expected = np.zeros((3, 3))
+    for i, values_after in enumerate(after):
+        carried = 0.0
+        for t in reversed(range(len(values_after))):
+            delta = r[t, i] + gamma * values_after[t] - v[t, i]
+            carried = delta + gamma * lam * carried
+            expected[t, i] = carried
+    assert np.allclose(on_policy.advantages(*map(jnp.array, (r, v, going)), gamma, lam), expected, atol=1e-6)
+
+
+def test_an_epoch_is_the_plain_rollout_with_one_observation_more():
+    task, settings = CartPole200(), on_policy.OnPolicySettings(epoch_steps=6 * 200)
+    policy = Policy(4, task.actions, (8,))
+    x = policy.init(jax.random.normal(key(3), (policy.size,)), last=4.0)
+    x = x.at[: 4 * 8].set(0).at[jnp.array([2 * 8, 3 * 8])].set(3.0)  # pushes to where the pole leans: some balance long
+    played = together(lambda: on_policy.play(task, policy, settings, x, identity(x[:4]), key(4)))
+    epoch, outcome = jax.tree.map(lambda a: a[0], played)
+    play = compiled()(lambda keys: rollout(task, policy, x, identity(x[:4]), keys, record=True))
+    plain, trajectory = play(jax.random.split(key(4), 6))
+    for name in ("returns", "length", "entropy", "costs"):
+        assert np.allclose(getattr(outcome, name), getattr(plain, name), rtol=1e-5), name
+    assert float(epoch.weights.sum()) == pytest.approx(1)
+    assert np.array_equal(epoch.going[:200] > 0, trajectory.alive[:200])
+    assert np.array_equal(epoch.going[200] > 0, np.asarray(plain.length) == 200)  # no pole falls on the very last step
+    assert float(epoch.seen.count) == float(plain.length.sum())
+
+
+def test_the_time_limit_shows_the_observation_it_cut_off():
+    task = TwoCosts()
+    ending = on_policy.Ending(task)
+    state, plain = ending.reset(key(0)), task.reset(key(0))
+    for _ in range(task.max_steps):
+        state, *_ = ending.step(state, jnp.array([-1.0]), key(1))
+        plain, *_ = task.step(plain, jnp.array([-1.0]), key(1))
+    assert np.array_equal(ending.observe(state), task.observe(plain))
+    after = ending.step(state, jnp.array([1.0]), key(1))
+    assert np.array_equal(ending.observe(after.state), task.observe(plain))
+    assert float(after.reward) == 0
+    assert np.array_equal(after.costs, [0, 0])
+    assert bool(after.terminated)
+
+
+def test_critics_say_the_same_in_other_units():
+    settings = on_policy.OnPolicySettings(critic_hidden=(5,))
+    net = on_policy.network(3, settings)
+    critics = on_policy.init_critics(net, 2, settings, key(0))
+    critics = critics._replace(weights=jax.random.normal(key(1), critics.weights.shape), mean=jnp.array([1.0, -2.0]))
+    observations = jax.random.normal(key(2), (3, 4, 6))
+    other = on_policy.rescaled(net, critics, jnp.array([50.0, 0.1]), jnp.array([20.0, 0.03]))
+    assert np.allclose(
+        on_policy.values(net, critics, observations), on_policy.values(net, other, observations), atol=2e-4
+    )
+
+
+def test_critics_learn_targets_of_any_size():
+    settings = on_policy.OnPolicySettings(critic_hidden=(32,), passes=60)
+    net = on_policy.network(2, settings)
+    observations = jax.random.normal(key(0), (2, 41, 25))
+    targets = jnp.stack([500 + 300 * jnp.tanh(observations[0, :-1]), 0.1 * observations[1, :-1]])
+    blank = jnp.zeros((40, 25))
+    epoch = on_policy.Epoch(observations, blank, blank, jnp.ones((41, 25)), blank + 1 / 1000, None, None, None)
+
+    def run():
+        critics = on_policy.init_critics(net, 2, settings, key(1))
+        return on_policy.fit(net, settings, critics, epoch, targets, key(2), jnp.bool_(True))
+
+    critics = jax.tree.map(lambda a: a[0], together(run))
+    error = on_policy.values(net, critics, observations)[:, :-1] - targets
+    assert np.all(error.std((1, 2)) < 0.3 * targets.std((1, 2)))
+
+
+# -- policies ----------------------------------------------------------------------------------------------------------
+
+
+def actions_for(policy, x, count=50):
+    observations = jax.random.normal(key(10), (policy.observation_size, count))
+    layers, log_std = policy.unpack(x)
+    head = forward(layers, observations)
+    draw = jax.random.uniform if policy.discrete else jax.random.normal
+    noise = draw(key(11), (count,) if policy.discrete else (policy.outputs, count))
+    actions = policy.act(head, log_std, noise)
+    log_probability = policy.log_probability(head, log_std, actions)
+    return on_policy.Actions(observations, actions, head, log_std, log_probability, jnp.full(count, 1 / count))
+
+
+@pytest.mark.parametrize("space", [Discrete(3), Continuous((-2.0, 0.0), (2.0, 1.0))])
+def test_divergence_is_zero_at_home_and_its_mean_log_ratio_elsewhere(space):
+    policy = Policy(3, space, (6,))
+    x = policy.init(jax.random.normal(key(0), (policy.size,)))
+    y = x + 0.3 * jax.random.normal(key(1), x.shape)
+    did = actions_for(policy, x, 200_000)
+    assert float(on_policy.divergence(policy, x, did)) == pytest.approx(0, abs=1e-6)
+    ratio = on_policy.ratios(policy, y, did)
+    kl = float(on_policy.divergence(policy, y, did))
+    assert kl > 0.02
+    assert kl == pytest.approx(-float(jnp.log(ratio) @ did.weights), rel=0.03)
+    assert float(ratio @ did.weights) == pytest.approx(1, abs=0.02)
+
+
+def test_the_divergence_bends_like_the_fisher_matrix():
+    """At home the Hessian of the divergence is E[score score^T], here summed over all actions exactly."""
+    policy = Policy(2, Discrete(3), (3,))
+    x = policy.init(jax.random.normal(key(0), (policy.size,)))
+    did = actions_for(policy, x, 7)
+
+    def chance(y, a):
+        return policy.log_probability(forward(policy.unpack(y)[0], did.observations), jnp.zeros(0), jnp.full(7, a))
+
+    scores_of, fisher = jax.jit(jax.jacrev(chance)), 0
+    for a in range(3):
+        scores = scores_of(x, a)
+        p = softmax(did.head)[a]
+        fisher = fisher + (scores * (p / 7)[:, None]).T @ scores
+    v = jax.random.normal(key(2), x.shape)
+    assert np.allclose(jax.jit(on_policy.curvature(policy, x, did))(v), fisher @ v, atol=1e-5)
+    bend = float(on_policy.divergence(policy, x + 0.02 * v, did)) / (0.5 * 0.02**2)
+    assert bend == pytest.approx(float(v @ fisher @ v), rel=0.03)
+
+
+@pytest.mark.parametrize("space", [Discrete(2), Continuous(-1.0, 1.0)])
+def test_ppo_makes_good_actions_likelier_and_stops_when_far(space):
+    policy = Policy(3, space, (8,))
+    x = policy.init(jax.random.normal(key(0), (policy.size,)))
+    did = actions_for(policy, x, 400)
+    side = did.actions > 0 if policy.discrete else did.actions[0] > 0
+    advantage = jnp.where(side, 1.0, -1.0).reshape(20, 20)
+
+    def run(**given):
+        settings = on_policy.ClippedSettings(rate=0.01, minibatches=4, **given)
+        adam = optax.scale_by_adam().init(x)
+        out = together(lambda: on_policy.improve(policy, settings, x, adam, did, advantage, jnp.int32(0), key(1)))
+        return jax.tree.map(lambda a: a[0], out)
+
+    y, _, far = run(target_kl=0.02, passes=50)
+    ratio = on_policy.ratios(policy, y, did)
+    assert float(ratio[side].mean()) > 1.05
+    assert float(ratio[~side].mean()) < 0.95
+    assert int(far["passes"]) < 50
+    assert float(far["kl"]) > 0.02
+
+
+def test_multipliers_rise_over_the_limit_and_stay_at_zero_below():
+    values = jnp.array([0.0, 1.0])
+    multipliers = ppo_lagrangian.Multipliers(values, optax.adam(0.1).init(values))
+    m = s = np.zeros(2)
+    expected = np.array([0.0, 1.0])
+    for t, over in enumerate(([-4.0, 2.0], [3.0, 2.0], [3.0, -50.0]), 1):  # Adam by hand
+        slope = -np.array(over)
+        m, s = 0.9 * m + 0.1 * slope, 0.999 * s + 0.001 * slope**2
+        expected = np.maximum(0, expected - 0.1 * (m / (1 - 0.9**t)) / (np.sqrt(s / (1 - 0.999**t)) + 1e-8))
+        multipliers = ppo_lagrangian.ascend(multipliers, jnp.array(over), 0.1)
+        assert np.allclose(multipliers.values, expected, atol=1e-6)
+    settings = rcpo.RCPOSettings(multiplier_rate=0.05, multiplier_max=2.0)
+    limits = jnp.array([10.0, 20.0])
+    assert np.allclose(rcpo.ascend(jnp.array([1.0, 1.0]), jnp.array([30.0, 10.0]), limits, settings), [1.1, 0.975])
+    assert np.allclose(rcpo.ascend(jnp.array([0.0, 1.9]), jnp.array([0.0, 200.0]), limits, settings), [0.0, 2.0])
+
+
+# -- CPO's step --------------------------------------------------------------------------------------------------------
+
+
+def brute_force(g, b, c, delta):
+    """The best d with |d|^2 / 2 <= delta and c + b.d <= 0 in two dimensions, or None where there is none."""
+    radius = math.sqrt(2 * delta)
+    angles = np.linspace(0, 2 * math.pi, 20_001)
+    circle = radius * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    foot = -c / (b @ b) * b  # on the line c + b.d = 0
+    half = radius**2 - foot @ foot
+    line = np.zeros((0, 2))
+    if half >= 0:
+        across = np.array([-b[1], b[0]]) / np.linalg.norm(b)
+        line = foot + np.linspace(-1, 1, 1001)[:, None] * math.sqrt(half) * across
+    points = np.concatenate([circle, line])
+    good = c + points @ b <= 1e-9 + 1e-7 * np.abs(b).sum()
+    return None if not good.any() else max(points[good] @ g)
+
+
+def random_quadratics(count):
+    rng = np.random.default_rng(0)
+    for _ in range(count):
+        g, b = rng.standard_normal((2, 2)) * 10 ** rng.uniform(-2, 1, (2, 1))
+        delta = 10 ** rng.uniform(-3, 0)
+        reach = math.sqrt(2 * delta) * np.linalg.norm(b)  # the cost a step can change
+        yield g, b, reach * rng.uniform(-2, 2), delta
+
+
+def test_the_step_of_cpo_matches_brute_force_on_random_quadratics():
+    solve = jax.jit(lambda g, b, c, delta: cpo.solve(g, g, b, b, c, delta))  # H = I
+    seen = dict.fromkeys(("free", "active", "recoverable", "hopeless"), 0)
+    for g, b, c, delta in random_quadratics(600):
+        d = np.asarray(solve(jnp.array(g), jnp.array(b), c, delta).d, dtype=float)
+        radius = math.sqrt(2 * delta)
+        assert np.linalg.norm(d) <= radius * (1 + 1e-4)
+        best = brute_force(g, b, c, delta)
+        reach = radius * np.linalg.norm(b)
+        if best is None:  # as far down the cost as can be
+            seen["hopeless"] += 1
+            assert c > 0
+            assert np.allclose(d, -radius * b / np.linalg.norm(b), atol=1e-4 * radius)
+            continue
+        assert c + b @ d <= 1e-4 * reach  # meets the linearised constraint, from wherever it starts
+        assert g @ d == pytest.approx(best, abs=2e-3 * radius * np.linalg.norm(g))
+        free = c + b @ (radius * g / np.linalg.norm(g)) <= 0
+        seen["free" if free else "active" if c <= 0 else "recoverable"] += 1
+    assert min(seen.values()) >= 50, seen
+
+
+@given(
+    st.lists(st.floats(-2, 2), min_size=5, max_size=5).filter(
+        lambda a: math.hypot(a[0], a[1]) > 0.1 and math.hypot(a[2], a[3]) > 0.1
+    ),
+    st.floats(0.01, 1),
+)
+def test_the_step_of_cpo_never_leaves_what_can_be_kept(numbers, delta):
+    g, b, c = np.array(numbers[:2]), np.array(numbers[2:4]), round(numbers[4], 6)  # no denormal numbers
+    direction = cpo.solve(jnp.array(g), jnp.array(g), jnp.array(b), jnp.array(b), jnp.float32(c), delta)
+    d = np.asarray(direction.d, dtype=float)
+    radius, reach = math.sqrt(2 * delta), math.sqrt(2 * delta) * np.linalg.norm(b)
+    assert np.linalg.norm(d) <= radius * (1 + 1e-3)
+    assert c + b @ d <= max(0.0, c - reach) + 1e-3 * (reach + abs(c))
+    assert bool(direction.recovering) == (np.float32(c) > 0)
+
+
+def test_the_step_of_cpo_with_a_hessian():
+    """With H = L L^T the problem is the one with H = I in the coordinates L^T d."""
+    rng = np.random.default_rng(3)
+
+    @jax.jit
+    def step(H, g, b, c, delta):
+        v, w = (cpo.conjugate_gradients(H.__matmul__, a, 10) for a in (g, b))
+        return cpo.solve(g, v, b, w, c, delta).d
+
+    for g, b, c, delta in random_quadratics(50):
+        L = np.tril(rng.standard_normal((2, 2))) + 2 * np.eye(2)
+        H = L @ L.T
+        d = np.asarray(step(jnp.array(H), jnp.array(g), jnp.array(b), c, delta), dtype=float)
+        g2, b2 = np.linalg.solve(L, g), np.linalg.solve(L, b)
+        plain = step(jnp.eye(2), jnp.array(g2), jnp.array(b2), c, delta)
+        assert np.allclose(L.T @ d, plain, atol=2e-2 * math.sqrt(delta))
+
+
+def test_the_line_search_takes_the_longest_good_step():
+    settings = cpo.CPOSettings(backtracks=10, shrink=0.5)
+    x, d = jnp.zeros(1), jnp.ones(1)
+
+    def search(limit):
+        y, kl, share = cpo.line_search(settings, x, d, lambda y: (y[0] <= limit, y[0] ** 2))
+        return float(y[0]), float(kl), float(share)
+
+    assert search(1.0) == (1.0, 1.0, 1.0)
+    assert search(0.3) == (0.25, 0.0625, 0.25)
+    assert search(-1.0) == (0.0, 0.0, 0.0)
+
+
+# -- training ----------------------------------------------------------------------------------------------------------
+
+
+class Tempting(CartPole200):
+    """A push to the right costs 1 and pays 1 + x, for an x that is new on every step: the limit decides from which x on."""
+
+    name = "Tempting-v0"
+    max_steps = 20
+    cost_names = ("right",)
+    thresholds = (6.0,)
+
+    def step(self, state, action, key):
+        right = (action == 1).astype(jnp.float32)
+        fresh = jax.random.uniform(key, (4,), minval=-1, maxval=1)
+        return Step(fresh, right * (1 + state[0]), right[None], jnp.bool_(False))
+
+
+TEMPTING = Tempting()
+LEARNT = {
+    "openes": dict(
+        iterations=60, hidden=(16,), population=16, metric_episodes=16, step_size=0.05, last_layer=0.1, penalty=2.0
+    ),
+    "asebo": dict(
+        iterations=60, hidden=(16,), population=16, metric_episodes=16, archive=8, least=4, last_layer=0.1, penalty=2.0
+    ),
+    "ppo-lag": ON_POLICY | dict(iterations=100, rate=3e-3, multiplier_rate=0.05),
+    "rcpo": ON_POLICY | dict(iterations=100, rate=3e-3, multiplier_rate=0.1),
+    "cpo": ON_POLICY | dict(iterations=100, delta=0.03),
+}
+
+
+def same_run(a, b):
+    assert np.array_equal(a.x, b.x) and a.certificate == b.certificate and a.final == b.final
+    without_time = [{k: v for k, v in run.metrics.items() if k != "seconds"} for run in (a, b)]
+    assert without_time[0] == without_time[1]
+
+
+@pytest.mark.parametrize("name", NAMES[1:])
+def test_every_baseline_trains_up_to_the_limit_and_resumes_to_the_same_bits(name, tmp_path, monkeypatch):
+    """At a cost of 6 of 20, pushes at x > 0.4 pay 1.7 each: 10.2. A blind policy gets 20 for a cost of 20."""
+    if name != "cpo":  # one film is enough
+        monkeypatch.setattr(report, "_film", lambda runs, where: [])
+
+    def keep(runs):
+        done = len(runs[0].metrics["return"])
+        if done == 30:
+            monkeypatch.setattr(training, "CHECKPOINT_SECONDS", 0.0)
+        if done == 40:  # what a kill would leave
+            shutil.copytree(tmp_path / "whole", tmp_path / "killed")
+            monkeypatch.setattr(training, "CHECKPOINT_SECONDS", math.inf)
+
+    given = dict(algorithm=name, seed=3, normalise=False, certify_episodes=50) | LEARNT[name]
+    whole = training.train(TEMPTING, out=tmp_path / "whole", callback=keep, **given)
+    m = {column: np.array(values) for column, values in whole.metrics.items()}
+    assert len(m["return"]) == given["iterations"] and all(np.isfinite(values).all() for values in m.values())
+    assert m["cost_right"][-10:].mean() == pytest.approx(6, abs=1.2)
+    assert m["return"][-10:].mean() == pytest.approx(10.2, abs=1.5)
+    assert whole.problem.names == ("right <= 6",)  # baselines know no bounds on the entropy
+    again = training.train(TEMPTING, out=tmp_path / "killed", resume=True, **given)
+    same_run(again, whole)
+    names = ["certificate.json", "checkpoint.npz", "config.json", "metrics.csv", "policy.npz", "report.html"]
+    assert sorted(file.name for file in (tmp_path / "killed").iterdir()) == names
+
+
+ON_WORKERS = {
+    "openes": dict(population=8, metric_episodes=4),
+    "asebo": dict(population=8, metric_episodes=4, archive=2, least=2),
+    "ppo-lag": dict(hidden=(5,), critic_hidden=(5,), epoch_steps=120, passes=2, minibatches=2),
+}
+ON_WORKERS["rcpo"] = ON_WORKERS["cpo"] = ON_WORKERS["ppo-lag"]
+
+
+class Here:
+    """A pool without processes that does its tasks last to first, as many workers might."""
+
+    def __init__(self, recipe):
+        self.handler, self.share = recipe(), None
+
+    def map(self, tasks):
+        return [self.handler.run(task) for task in reversed(tasks)][::-1]
+
+
+class Straight(Here):
+    def map(self, tasks):
+        return [self.handler.run(task) for task in tasks]
+
+
+@pytest.mark.parametrize("name", NAMES[1:])
+def test_baselines_on_workers_do_not_depend_on_who_plays_first(name):
+    """Gaussian heads and two costs, on a Gymnasium environment."""
+    algorithm = ALGORITHMS[name]
+    settings = algorithm.settings(**ON_WORKERS[name])
+    sim = simulator("tests/Line-v0", simulators.late_cost, thresholds=(1.0, 40.0))
+    policy, problem = Policy(1, sim.actions, settings.hidden), problem_for(sim, settings.mu)
+    found = []
+    crew = Crew(sim, policy, problem, settings.discount, Here, algorithm.search(settings))
+    engine = WorkerEngine(crew, algorithm.driver(crew, problem, settings), [3])
+    for pool in (Here, Straight):
+        crew.pool = pool(lambda: crew.worker)
+        crew.pool.share = crew.worker.share
+        found.append(engine.advance(engine.start(), 4))
+    (state, metrics), other = found
+    for a, b in zip(jax.tree.leaves(found[0]), jax.tree.leaves(other)):
+        assert a.dtype == b.dtype and np.array_equal(a, b)
+    assert jax.tree.structure(engine.template()) == jax.tree.structure(state)
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((state, metrics)))
+    assert metrics["costs"].shape == (1, 4, 2) and not metrics["failed_episodes"].any()
+    if name in ("ppo-lag", "rcpo"):
+        assert np.all(metrics["passes"] == ON_WORKERS[name]["passes"])  # all there are: the policy is never far
+    if name in ("ppo-lag", "rcpo", "cpo"):
+        assert np.any(metrics["recovering" if name == "cpo" else "multiplier"] > 0)
+
+
+def test_an_epoch_of_workers_is_what_they_played():
+    """An episode that the task ends, one that is cut by the time limit, one that failed."""
+    ended, cut = (
+        Steps(np.arange(2.0 * t).reshape(2, t), np.arange(t), np.ones(t), np.full((1, t), 2.0), np.full(2, 7.0), late)
+        for t, late in ((2, False), (3, True))
+    )
+    outcome = Outcome(*np.zeros((2, 3)), np.array([[4.0, 6.0, np.nan]]), np.zeros(3), np.array([2.0, 3.0, 0.0]))
+    played = Played(outcome, None, ((9, "broken"),), (ended, cut, None))
+    raw, actions, signals, going, costs, length = on_policy.padded(Policy(2, Discrete(2)), 3, played)
+    assert np.array_equal(going, [[1, 1, 0], [1, 1, 0], [0, 1, 0], [0, 1, 0]])
+    assert np.array_equal(raw[0], [[0, 0, 0], [1, 1, 0], [7, 2, 0], [0, 7, 0]])
+    assert np.array_equal(actions, [[0, 0, 0], [1, 1, 0], [0, 2, 0]])
+    assert np.array_equal(signals.sum(1), [[2, 3, 0], [4, 6, 0]])
+    assert (costs, length) == (5, 2.5)
+
+
+def test_failed_episodes_are_counted_with_any_number_of_workers():
+    given = dict(algorithm="openes", iterations=2, certify_episodes=10) | ON_WORKERS["openes"]
+    one, two = (training.train("tests/Trouble-v0", workers=n, **given) for n in (1, 2))
+    same_run(one, two)
+    assert sum(one.metrics["failed_episodes"]) > 0 and np.isfinite(one.x).all()
+
+
+def test_the_command_line_trains_baselines(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(report, "_film", lambda runs, where: [])
+
+    def command(*words):
+        return CliRunner().invoke(app, [str(word) for word in words])
+
+    few = ["--iterations", 2, "--population", 8, "--set=metric_episodes=4", "--set=certify_episodes=20"]
+    words = ["train", "CartSafe-v0", "--algorithm", "openes", "--threshold", 250, "--json", "--set=sigma=0.5", *few]
+    done = command(*words)
+    assert done.exit_code == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert said["runs"][0]["algorithm"] == "openes" and said["folder"] == "runs/CartSafe-v0/openes-default-seed0"
+    again = command("train", "CartSafe-v0", "--out", said["folder"], "--resume", "--json", "--set=sigma=0.5")
+    assert json.loads(again.stdout) == said
+    run = training.load(said["folder"])
+    assert run.config["settings"]["sigma"] == 0.5 and run.trained()[0].size == run.shape.size
+    refused = command("train", "CartSafe-v0", "--algorithm", "cpo", "--set", "clip=0.1")
+    assert refused.exit_code == 2 and "unknown setting 'clip' of cpo" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (dict(algorithm="cpo", population=40), "cpo has no population"),
+        (dict(algorithm="openes", preset="paper"), "unknown preset 'paper' of openes; there are default"),
+        (dict(algorithm="ppo-lag", clipp=0.1), "unknown setting 'clipp' of ppo-lag; did you mean 'clip'"),
+        (dict(algorithm="sgd"), "unknown algorithm 'sgd'; there are pcces, openes, asebo, ppo-lag, rcpo, cpo"),
+    ],
+)
+def test_what_an_algorithm_does_not_have_is_refused(given, words):
+    with pytest.raises((ValueError, TypeError), match=words):
+        training.prepare("CartSafe-v0", [0], **given)
+    assert tuple(ALGORITHMS) == NAMES[1:]
+
+
+@pytest.mark.parametrize(
+    ("name", "blind"),
+    [("ppo-lag", dict(lagrangian=False, rate=3e-3)), ("cpo", dict(constrained=False, delta=0.03))],
+)
+def test_without_multipliers_costs_do_not_matter(name, blind):
+    engine = training.prepare(TEMPTING, [0], name, iterations=20, **ON_POLICY, **blind).engine
+    state = engine.start()
+    for _ in range(20):
+        state, metrics = engine.advance(state, 1)
+    assert metrics["costs"][0, -1, 0] > 15
+
+
+def test_devices_that_share_an_epoch_find_the_same():
+    task, settings = TwoCosts(), on_policy.OnPolicySettings(epoch_steps=8 * 40, passes=1, minibatches=1)
+    policy, net = Policy(2, task.actions, (4,)), Policy(2, Continuous(-1.0, 1.0), (4,))
+    x = policy.init(jax.random.normal(key(0), (policy.size,)))
+
+    def run():
+        epoch, outcome = on_policy.play(task, policy, settings, x, identity(x[:2]), key(1))
+        critics = on_policy.init_critics(net, 3, settings, key(2))
+        critics = on_policy.fit(net, settings, critics, epoch, epoch.signals, key(3), jnp.bool_(True))
+        step = summed(on_policy.curvature(policy, x, on_policy.acted(policy, x, epoch))(x))
+        return epoch.costs, epoch.length, epoch.seen, outcome, critics, step
+
+    one, two = together(run), together(run, devices=2)
+    for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(two)):
+        assert np.allclose(a[0], b[0], rtol=1e-4, atol=1e-5) and np.array_equal(b[0], b[1])
+
+
+# -- the comparison with OmniSafe ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["CartSafe-v0", "MountainCarContinuousSafe-v0"])
+def test_the_tasks_given_to_omnisafe_are_ours(name):
+    where = Path(__file__).parents[1] / "benchmarks" / "omnisafe_peer.py"
+    spec = importlib.util.spec_from_file_location("omnisafe_peer", where)
+    peer = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(peer)
+    task, copies = make(name), {"C": peer.SignCarts, "M": peer.MountainCars}[name[0]]
+    assert (copies.size, copies.limit, copies.cost_limit) == (
+        task.observation_size,
+        task.max_steps,
+        task.thresholds[0],
+    )
+    starts = copies(2000, np.random.default_rng(0)).state
+    ours = np.asarray(jax.vmap(task.reset)(jax.random.split(key(0), 2000)))
+    assert np.allclose(starts.min(0), ours.min(0), atol=0.01)
+    assert np.allclose(starts.max(0), ours.max(0), atol=0.01)
+    rng = np.random.default_rng(1)
+    low, high = {"C": ([-2.6, -2, 0, -5], [2.6, 2, 6.2, 5]), "M": ([-1.2, -0.07], [0.6, 0.07])}[name[0]]
+    state, action = rng.uniform(low, high, (500, len(low))), rng.uniform(-2, 2, 500)
+    theirs = copies.move(state, action)
+    act = jnp.array(action > 0, int) if name[0] == "C" else jnp.array(action)[:, None]
+    after = jax.vmap(lambda s, a: task.step(s, a, key(0)))(jnp.array(state, jnp.float32), act)
+    assert np.allclose(theirs[0], after.state, atol=1e-4)
+    assert np.allclose(theirs[1], after.reward, atol=1e-4)
+    assert np.mean(theirs[2] == after.costs[:, 0]) > 0.99  # float32 may fall on the other side of a border
+    assert np.mean(theirs[3] == after.terminated) > 0.99
+
+
+# -- settings ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_settings_survive_json(name):
+    settings = ALGORITHMS[name].settings(hidden=(7, 5), iterations=12)
+    assert type(settings).from_dict(json.loads(json.dumps(settings.to_dict()))) == settings
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("openes", dict(population=7)),
+        ("openes", dict(sigma_of="norm")),
+        ("asebo", dict(alpha_low=0.9, alpha_high=0.1)),
+        ("ppo-lag", dict(clip=0.0)),
+        ("ppo-lag", dict(multiplier=-1.0)),
+        ("rcpo", dict(multiplier=1e9)),
+        ("cpo", dict(shrink=1.5)),
+        ("cpo", dict(iterations=0)),
+    ],
+)
+def test_bad_settings_are_refused(name, wrong):
+    with pytest.raises(ValueError, match=r"must|needs|<="):
+        ALGORITHMS[name].settings(**wrong)
