@@ -22,6 +22,10 @@ THRESHOLDS = {"CartSafe-v0": (15.0, 20.0, 35.0), "MountainCarContinuousSafe-v0":
 POPULATIONS = (40, 80, 240)
 LARGE = {"hidden": (64, 64)}
 SAFE_RIVALS = ("cpo", "rcpo", "ppo-lag")
+# Evolution strategies start from the best of 1024 random policies, as PCCES does. The others start from the best of 64 on
+# the mountain car, where a policy that never saw the flag learns to stand still.
+START = {"initial_tries": 1024, "last_layer": 2.0}
+SEES_THE_FLAG = {"initial_tries": 64, "last_layer": 2.0}
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,7 @@ def _entropy() -> Experiment:
         for population in POPULATIONS
         for arm in (
             *both_presets(task, population=population),
-            *(Arm(task, algorithm, population=population) for algorithm in ("openes", "asebo")),
+            *(Arm(task, algorithm, population=population, settings=START) for algorithm in ("openes", "asebo")),
         )
     ]
     large = [
@@ -110,7 +114,10 @@ def _safe() -> Experiment:
         for task, threshold in SAFE.items()
         for arm in (
             *both_presets(task, threshold=threshold),
-            *(Arm(task, algorithm, threshold=threshold) for algorithm in SAFE_RIVALS),
+            *(
+                Arm(task, algorithm, threshold=threshold, settings=SEES_THE_FLAG if "Mountain" in task else {})
+                for algorithm in SAFE_RIVALS
+            ),
         )
     ]
     large = [
