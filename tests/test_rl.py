@@ -179,7 +179,7 @@ def concluded(f_trial, c_trial, f_k, c_k, k=100, **settings):
     d = np.ones(3)
     seen = iteration.Seen(np.float64(0), np.zeros(2), np.zeros(2))
     after, metrics = iteration.conclude(
-        Policy(2, make("CartPole-v1").actions, ()), learner, np.zeros((4, 3)), np.zeros(4), d, np.ones(3), trial,
+        Policy(2, make("CartPole-v1").actions, ()), learner, np.zeros((4, 3)), np.zeros(4), d, learner.moments, np.ones(3), trial,
         incumbent, None, learner.critic, seen, chosen,
     )  # fmt: skip
     return bool(metrics["success"]), after
@@ -242,12 +242,12 @@ def test_numpy_and_jax_take_the_same_decisions():
                 return Estimate(xp.asarray(8.0, dtype=xp.float32), y, xp.zeros_like(y))
 
             incumbent = exact(outputs(learner.es.x))
-            weights, d = iteration.direction(learner, directions, outputs(points), incumbent, chosen)
+            weights, d, moments = iteration.direction(learner, directions, outputs(points), incumbent, None, chosen)
             x_trial = iteration.trial_point(learner, d, chosen)
             seen = iteration.Seen(*(xp.asarray(v, dtype=xp.float32) for v in (3.0, [1.0, 2.0], [4.0, 5.0])))
             surrogate = xp.asarray(generator.normal(size=policy.size).astype(np.float32))
             learner, metrics = iteration.conclude(
-                policy, learner, directions, weights, d, x_trial, exact(outputs(x_trial)), incumbent, surrogate,
+                policy, learner, directions, weights, d, moments, x_trial, exact(outputs(x_trial)), incumbent, surrogate,
                 learner.critic, seen, chosen,
             )  # fmt: skip
             successes.append(bool(metrics["success"]))

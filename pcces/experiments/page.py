@@ -12,7 +12,7 @@ from pcces.experiments.arms import Arm, Record, Store
 from pcces.experiments.catalogue import Experiment
 from pcces.experiments.statistics import Interval, difference, interquartile_mean, mean_interval, verdict
 
-Results = dict[str, dict[int, Record]]
+UNSAID = ("hidden", "initial_tries", "last_layer")  # settings that all arms on a task have alike
 
 
 def known(experiment: Experiment, store: Store) -> list[tuple[Arm, dict[int, Record]]]:
@@ -114,7 +114,7 @@ def named(arm: Arm) -> str:
     'PCCES, 80 samples, mu 0.1'
     """
     population = f", {arm.population} samples" if arm.population else ""
-    shown = {name: value for name, value in arm.settings.items() if name != "hidden"}
+    shown = {name: value for name, value in arm.settings.items() if name not in UNSAID}
     return arm.label + population + "".join(f", {name} {value:g}" for name, value in shown.items())
 
 

@@ -24,6 +24,13 @@ from pcces.strategies import Strategy
 Array = Any
 
 
+class Moments(NamedTuple):
+    """Decayed means of the recombined directions and of their squares, as in Adam."""
+
+    first: Array
+    second: Array
+
+
 class Learner(NamedTuple):
     """All that iteration k starts from: a checkpoint is this and the seed."""
 
@@ -32,6 +39,7 @@ class Learner(NamedTuple):
     critic: Critic
     normalizer: Normalizer
     incumbent: Estimate  # of x_k, of y = (f, c); without samples before the first iteration
+    moments: Moments
 
 
 class Seen(NamedTuple):
@@ -63,6 +71,7 @@ def start(x0: Array, normalizer: Normalizer, constraints: int, settings: Setting
         init_critic(normalizer.mean.shape[0], x0),
         normalizer,
         Estimate(xp.asarray(0.0, dtype=x0.dtype), zeros, zeros),
+        Moments(xp.zeros_like(x0), xp.zeros_like(x0)),
     )
 
 
@@ -91,9 +100,9 @@ def broken(e: Estimate, sigma: Array, settings: Settings) -> Array:
 
 
 def direction(
-    learner: Learner, directions: Array, y: Array, incumbent: Estimate, settings: Settings
-) -> tuple[Array, Array]:
-    """Steps 2 and 3: weights and d_k from the samples' outputs y (lambda, 1 + r)."""
+    learner: Learner, directions: Array, y: Array, incumbent: Estimate, guide: Array | None, settings: Settings
+) -> tuple[Array, Array, Moments]:
+    """Steps 2 and 3: weights, d_k and its moments from the samples' outputs y (lambda, 1 + r)."""
     xp = array_namespace(y)
     f, over = y[:, 0], violation(y[:, 1:], settings.eps_c * learner.es.sigma)
     if settings.restoration == "merit":
@@ -106,7 +115,37 @@ def direction(
         infeasible = broken(incumbent, learner.es.sigma, settings) > 0
         f = xp.where(infeasible, over + 1e-3 * f, feasible_first(f, over))
     weights = make_strategy(settings).weights(strategies.SHAPINGS[settings.shaping](f))
-    return weights, weights @ directions
+    d = weights @ directions
+    if settings.blend > 0 and guide is not None:
+        d = (1 - settings.blend) * unit(d) + settings.blend * unit(guide)
+    return weights, *recombined(learner, d, settings)
+
+
+def unit(d: Array) -> Array:
+    """A direction of length one, or zero."""
+    xp = array_namespace(d)
+    length = xp.linalg.vector_norm(d)
+    return d / xp.where(length > 0, length, 1.0)
+
+
+def prices(learner: Learner, settings: Settings, costs: int) -> Array:
+    """What a unit of each cost is worth in the surrogate: rho where the incumbent, as last seen, breaks its limit."""
+    xp = array_namespace(learner.es.x)
+    bad = upper_bounds(learner.incumbent, settings)[:costs] > 0
+    return xp.where(bad, settings.rho, 0.0) if settings.priced else xp.zeros_like(bad, dtype=learner.es.x.dtype)
+
+
+def recombined(learner: Learner, d: Array, settings: Settings) -> tuple[Array, Moments]:
+    """d_k from what the samples say: that itself, or with momentum, each coordinate in units of its usual size (Adam)."""
+    if settings.recombination == "mean":
+        return d, learner.moments
+    xp = array_namespace(d)
+    keep, keep_squares = settings.momentum, settings.momentum_squares
+    first = keep * learner.moments.first + (1 - keep) * d
+    second = keep_squares * learner.moments.second + (1 - keep_squares) * d**2
+    k = xp.astype(learner.es.k + 1, d.dtype)
+    size = xp.sqrt(second / (1 - keep_squares**k)) + 1e-8
+    return first / (1 - keep**k) / size / d.shape[0] ** 0.5, Moments(first, second)
 
 
 def trial_point(learner: Learner, d: Array, settings: Settings) -> Array:
@@ -120,6 +159,7 @@ def conclude(
     directions: Array,
     weights: Array,
     d: Array,
+    moments: Moments,
     x_trial: Array,
     trial: Estimate,
     incumbent: Estimate,
@@ -167,4 +207,4 @@ def conclude(
         "trial_f": trial.f,
         "trial_violation": over_trial,
     }
-    return Learner(after, strategy, critic, normalizer, kept), metrics
+    return Learner(after, strategy, critic, normalizer, kept, moments), metrics

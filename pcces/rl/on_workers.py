@@ -158,17 +158,16 @@ class PCCESDriver:
         incumbent = estimate(samples[:n])
         if s.incumbent == "kept" and learner.incumbent.n > 0:
             incumbent = learner.incumbent
-        weights, d = iteration.direction(learner, directions, y, incumbent, s)
-        x_trial = iteration.trial_point(learner, d, s)
-        there = crew.play_point(x_trial, learner.normalizer, [int(e) for e in trial_seeds])
-        trial = estimate(iteration.regularised(crew.outputs(there), x_trial, s))
-
         guide, critic = None, learner.critic
         if guided and sampled.lesson is not None:
             guide = sampled.lesson.gradient
             critic = surrogate.learn(learner.critic, sampled.lesson.gram, sampled.lesson.moment)
+        weights, d, moments = iteration.direction(learner, directions, y, incumbent, guide, s)
+        x_trial = iteration.trial_point(learner, d, s)
+        there = crew.play_point(x_trial, learner.normalizer, [int(e) for e in trial_seeds])
+        trial = estimate(iteration.regularised(crew.outputs(there), x_trial, s))
         after, metrics = iteration.conclude(
-            crew.policy, learner, directions, weights, d, x_trial, trial, incumbent, guide, critic,
+            crew.policy, learner, directions, weights, d, moments, x_trial, trial, incumbent, guide, critic,
             crew.seen([sampled]), s,
         )  # fmt: skip
         return after, metrics | crew.described(x, learner.normalizer, mine, samples, [sampled, mine, there])

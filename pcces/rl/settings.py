@@ -38,6 +38,13 @@ class Settings:
     alpha: float = 0.5  # share of the samples' variance outside the guiding subspace
     beta: float = 20.0  # scale of the recombination
     shaping: str = "rank"
+    recombination: str = (
+        "mean"  # mean: d_k is the samples' weighted mean; adam: with momentum, coordinates scaled alike
+    )
+    momentum: float = 0.9  # what remains of the mean direction, and
+    momentum_squares: float = 0.99  # of its squares, an iteration later
+    blend: float = 0.0  # share of the surrogate itself in d_k
+    priced: bool = False  # whether the surrogate counts costs over their limit, too
     discount: float = 0.99  # of the surrogate's returns, and of the objective's where `discounted`
     # Objective and constraints
     mu: float = 1e-4
@@ -79,6 +86,7 @@ class Settings:
             "sigma_es": ("fixed", "tied"),
             "surrogate": ("policy-gradient", "updates", "none"),
             "shaping": tuple(SHAPINGS),
+            "recombination": ("mean", "adam"),
             "restoration": ("merit", "slope", "violation", "none"),
             "incumbent": ("fresh", "kept"),
         }
