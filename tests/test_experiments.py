@@ -42,6 +42,19 @@ def test_an_arm_is_found_again_by_what_it_is(tmp_path):
     assert again.keywords()["hidden"] == (64, 64)
 
 
+def test_results_of_other_defaults_are_not_the_arms(tmp_path):
+    store, arm = Store(tmp_path), Arm("CartSafe-v0")
+    store.add(arm, [record(0, 1.0)], WHERE)
+    assert store.missing(arm, [0]) == []
+    data = json.loads(store.file(arm).read_text())
+    data["settings"] |= {"sigma0": 123.0}
+    store.file(arm).write_text(json.dumps(data))
+    assert store.missing(arm, [0]) == [0]
+    data["settings"] = {"an_option_that_is_gone": 1}
+    store.file(arm).write_text(json.dumps(data))
+    assert store.missing(arm, [0]) == []
+
+
 def test_what_is_done_is_not_done_again_and_a_shared_arm_is_one_job(tmp_path):
     store, one, other = Store(tmp_path), Arm("CartSafe-v0"), Arm("CartPole-v0")
     store.add(one, [record(0, 1.0), record(1, 1.0)], WHERE)

@@ -64,6 +64,18 @@ class Arm:
         """Plain data, for JSON."""
         return asdict(self)
 
+    def resolved(self) -> dict[str, Any]:
+        """Every setting, those included that the arm leaves at their defaults.
+
+        >>> Arm("CartSafe-v0", population=80).resolved()["population"]
+        80
+        """
+        from pcces.rl.algorithms import find
+
+        given = {name: v for name, v in self.keywords().items() if name not in ("algorithm", "preset", "threshold")}
+        chosen = find(self.algorithm).settings(self.preset, **given)
+        return dict(json.loads(json.dumps(chosen.to_dict())))
+
     @property
     def key(self) -> str:
         """The name of the arm's files.
@@ -141,10 +153,13 @@ class Store:
         return self.folder / f"{arm.key}.json"
 
     def read(self, arm: Arm) -> dict[int, Record]:
-        """What is known of an arm, by seed."""
+        """What is known of an arm, by seed. Results of other settings (the defaults have changed since) are not."""
         if not self.file(arm).exists():
             return {}
-        return {run["seed"]: run for run in json.loads(self.file(arm).read_text())["runs"]}
+        data, now = json.loads(self.file(arm).read_text()), arm.resolved()
+        if any(now.get(name, value) != value for name, value in data["settings"].items()):
+            return {}
+        return {run["seed"]: run for run in data["runs"]}
 
     def where(self, arm: Arm) -> dict[str, Any]:
         """What an arm's results were made with."""
@@ -153,7 +168,8 @@ class Store:
     def add(self, arm: Arm, records: Iterable[Record], where: dict[str, Any]) -> None:
         """Keep results; seeds that are there already are replaced."""
         runs = self.read(arm) | {one["seed"]: one for one in records}
-        data = {"arm": arm.to_dict(), "where": where, "runs": [runs[seed] for seed in sorted(runs)]}
+        data = {"arm": arm.to_dict(), "settings": arm.resolved(), "where": where}
+        data["runs"] = [runs[seed] for seed in sorted(runs)]
         self.folder.mkdir(parents=True, exist_ok=True)
         lines = json.dumps(data, separators=(",", ":")).replace('{"seed"', '\n{"seed"')
         storage.write_atomically(self.file(arm), lines.encode())
