@@ -149,8 +149,8 @@ def prepare(
     seeds = [int(s) for s in seeds]
     if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0:
         raise ValueError(f"seeds must be different numbers, none negative, got {seeds}")
-    if engine != "device" and make_settings(preset).initial_tries > 1:
-        settings = where.CALM_START | settings
+    if make_settings(preset).initial_tries > 1:
+        settings = where.first_settings(made, engine, entropy_bounds or made.entropy_bounds) | settings
     chosen = make_settings(preset, iterations=iterations, population=population, **settings)
     limits = tuple(threshold) if isinstance(threshold, Sequence) else threshold
     problem = problem_for(made, chosen.mu, limits, entropy_bounds, chosen.discounted)
