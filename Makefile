@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo demo-blackbox test test-fast lint format bench-baselines bench-blackbox bench-device bench-engines bench-omnisafe bench-overhead bench-safety bench-training clean help
+.PHONY: demo demo-blackbox test test-fast lint format bench-baselines bench-blackbox bench-device bench-engines bench-omnisafe bench-overhead bench-safety bench-scaling bench-training clean help
 help:            ## what can be made here
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 22
 
@@ -13,7 +13,7 @@ help:            ## what can be made here
 	@touch $@
 
 .venv/.dev: pyproject.toml .venv/.demo
-	@echo "installing what the tests need into .venv (once)"; $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[rl,safety,cluster,dev]'
+	@echo "installing what the tests need into .venv (once)"; $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[rl,safety,cluster,brax,dev]'
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary pybullet -e '.[bullet]' \
 		|| echo "there is no wheel of pybullet for this Python: its tests are skipped"
 	@touch $@
@@ -76,6 +76,9 @@ bench-omnisafe: .venv/.dev .venv-omnisafe/.done  ## PPO-Lagrangian and CPO besid
 
 bench-engines: .venv/.dev  ## environment steps a second on every engine; three markdown tables, about fifteen minutes
 	@OMP_NUM_THREADS=1 $(BIN)/python -W ignore benchmarks/engines.py
+
+bench-scaling: .venv/.dev  ## what an iteration would take on thousands of workers, simulated from what is measured here; three minutes
+	@OMP_NUM_THREADS=1 $(BIN)/python -W ignore benchmarks/scaling.py
 
 bench-overhead: .venv-peers/.done  ## what the library itself costs, beside evosax; a markdown table, a few minutes
 	@PYTHONPATH=. OMP_NUM_THREADS=1 .venv-peers/bin/python benchmarks/overhead.py

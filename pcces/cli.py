@@ -151,6 +151,8 @@ def train(
             if seeds is not None and seeds < 1:
                 raise ValueError(f"--seeds must be at least 1, got {seeds}")
             name_ = name_of(task)
+            if ":" in task:  # a module that registers the environment
+                look_here()
             asked: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
             numbers = range(seed, seed + seeds) if seeds is not None else None
             if cost is not None:
@@ -177,6 +179,12 @@ def train(
     conclude(training.runs, folder, as_json)
 
 
+def look_here() -> None:
+    """Let modules in the current folder be found, as Python's own command line does."""
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+
+
 def function(where: str) -> Any:
     """A function by its address.
 
@@ -186,8 +194,7 @@ def function(where: str) -> Any:
     module, sign, name = where.partition(":")
     if not sign:
         raise ValueError(f"--cost takes MODULE:FUNCTION, got {where!r}")
-    if str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
+    look_here()
     home = importlib.import_module(module)
     if not hasattr(home, name):
         raise ValueError(f"there is no function {name!r} in {module}")

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import simulators
 from small import pcces as command
+from test_engines import alive, wait_until
 
 import pcces
 from pcces.envs.simulator import simulator
@@ -234,11 +235,21 @@ import pcces.rl.train as training
 training.CHECKPOINT_SECONDS = 0.0
 run = training.train("tests/Slow-v0", workers=2, out=sys.argv[1], resume=sys.argv[2] == "resume", iterations=25,
                      population=8, episodes=2, metric_episodes=2, certify_episodes=10, warm_up=2, m=3, hidden=(4,))
+assert not {"jax", "matplotlib"} & set(sys.modules)  # so that a driver is there within a second
 """
 
 
+def offspring(pid):
+    """The processes that a process has started."""
+    try:
+        children = [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+    return children + [one for child in children for one in offspring(child)]
+
+
 @pytest.mark.slow
-def test_a_driver_killed_twenty_times_at_random_moments_ends_at_the_same_policy(tmp_path):
+def test_a_driver_killed_twenty_times_at_random_moments_ends_at_the_same_policy_and_leaves_no_one(tmp_path):
     environment = os.environ | {"PYTHONPATH": f"{HERE}{os.pathsep}{HERE.parent}"}
 
     def start(folder, how):
@@ -247,24 +258,24 @@ def test_a_driver_killed_twenty_times_at_random_moments_ends_at_the_same_policy(
         )
 
     whole = start(tmp_path / "whole", "new")
-    rng, kills, seen = random.Random(0), 0, set()
+    rng, seen, orphans = random.Random(0), set(), set()
     folder = tmp_path / "killed"
-    while kills < 20:
+    checkpoint = folder / "checkpoint.npz"
+    for number in range(20):
         there = (folder / "config.json").exists()
         process = start(folder, "resume" if there else "new")
-        checkpoint = folder / "checkpoint.npz"
         before = checkpoint.stat().st_mtime_ns if checkpoint.exists() else 0
         deadline = time.monotonic() + 120
-        # At first when something new is written, so that it gets on; then at any moment, imports and writing included.
-        while kills % 2 == 0 and process.poll() is None and time.monotonic() < deadline:
+        # Half of them when something new was written, so that it gets on; half at any moment, imports and all included.
+        while number % 2 == 0 and process.poll() is None and time.monotonic() < deadline:
             if checkpoint.exists() and checkpoint.stat().st_mtime_ns != before:
                 break
             time.sleep(0.01)
-        time.sleep(rng.uniform(0, 0.5) if kills % 2 == 0 else rng.uniform(0, 6))
+        time.sleep(rng.uniform(0, 0.3) if number % 2 == 0 else rng.uniform(0, 2.5))
+        orphans.update(offspring(process.pid))
         process.send_signal(signal.SIGKILL)
         said = process.communicate()[1]
         assert process.returncode in (0, -signal.SIGKILL), said.decode()
-        kills += 1
         if checkpoint.exists():
             seen.add(checkpoint.stat().st_mtime_ns)
         elif folder.exists() and not there and not (folder / "config.json").exists():
@@ -275,3 +286,4 @@ def test_a_driver_killed_twenty_times_at_random_moments_ends_at_the_same_policy(
     a, b = pcces.load(tmp_path / "whole"), pcces.load(folder)
     assert len(seen) > 5 and same_policy(a, b)
     assert a.metrics["return"] == b.metrics["return"] and a.certificate == b.certificate
+    assert len(orphans) > 20 and wait_until(lambda: not any(map(alive, orphans)))

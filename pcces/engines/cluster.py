@@ -91,11 +91,13 @@ class _Actor:
         """Answers once it is up."""
         return True
 
-    def run(self, value: Any, task: Any) -> Any:
+    def run(self, value: Any, task: bytes) -> bytes:
         """Take in the shared value, if it is a new one, and do the task."""
+        import ray.cloudpickle
+
         if value is not None:
             self.handler.share(pickle.loads(value))
-        return self.handler.run(task)
+        return bytes(ray.cloudpickle.dumps(self.handler.run(pickle.loads(task))))
 
 
 class _Member:
@@ -226,8 +228,10 @@ class RayPool:
                     number = member.task
                     assert number is not None
                     try:
-                        results[number] = self._ray.get(ref)
+                        data = self._ray.get(ref)
                         member.task = None
+                        self.traffic += len(data)
+                        results[number] = pickle.loads(data)
                     except self._ray.exceptions.RayTaskError as error:
                         member.task = None
                         raise (
@@ -255,7 +259,9 @@ class RayPool:
         if member.version < self._version:
             value, member.version = self._value, self._version
             self.traffic += self._bytes
-        return member.actor.run.remote(value, task)
+        data = self._ray.cloudpickle.dumps(task)
+        self.traffic += len(data)
+        return member.actor.run.remote(value, data)
 
     def _dismiss(self, member: _Member) -> None:
         if member in self._crew:

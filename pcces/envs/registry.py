@@ -36,18 +36,28 @@ ALIASES = {  # the names in the paper's Tables 5 and 6
     "CartPoleSafeDelayed-v0": "CartSafeDelayed-v0",
     "MountainCarSafeDelayed-v0": "MountainCarContinuousSafeDelayed-v0",
 }
+BRAX = tuple(f"brax/{name}" for name in ("ant", "hopper", "walker2d", "inverted_pendulum", "inverted_double_pendulum"))
 _own: dict[str, Task] = {}
 
 TaskOrClass = TypeVar("TaskOrClass", bound=Task | type[Task])
 
 
 def tasks() -> tuple[str, ...]:
-    """The ids that `make` knows, those you registered last.
+    """The ids that `make` knows, those you registered last; Brax's where it is installed.
 
     >>> "CartSafe-v0" in tasks()
     True
     """
-    return (*BUILT_IN, *_own)
+    return (*BUILT_IN, *(BRAX if importlib.util.find_spec("brax") else ()), *_own)
+
+
+def in_jax(name: str) -> bool:
+    """Whether an id is that of a task in JAX, be what it needs installed or not.
+
+    >>> in_jax("CartSafe-v0"), in_jax("brax/ant-mjx"), in_jax("HopperBulletEnv-v0")
+    (True, True, False)
+    """
+    return name.startswith("brax/") or name in tasks() or name in ALIASES
 
 
 def make(task: str | Task) -> Task:
@@ -66,6 +76,12 @@ def make(task: str | Task) -> Task:
     name = ALIASES.get(task, task)
     if name in _own:
         return _own[name]
+    if name.startswith("brax/"):
+        if not importlib.util.find_spec("brax"):
+            raise ImportError(f"{name} needs the extra 'brax': pip install 'pcces[rl,brax]'")
+        from pcces.envs.brax import named
+
+        return named(name)
     if name not in BUILT_IN:
         raise ValueError(f"unknown task {task!r}; {_suggestion(task)}pcces.envs.tasks() lists all")
     module, _, cls = BUILT_IN[name].where.partition(":")

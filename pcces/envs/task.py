@@ -91,6 +91,7 @@ class Task(ABC):
     reward_threshold: float | None = None  # the mean return from which the task counts as solved
     observation_low: tuple[float, ...] = ()  # limits of the observation, for Gymnasium's space; none: unbounded
     observation_high: tuple[float, ...] = ()
+    costly: bool = False  # whether an episode takes so long that thousands of them cannot be spent on a good start
     frames_per_second: int = 30  # the speed at which pictures of an episode look natural
 
     @abstractmethod

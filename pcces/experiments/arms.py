@@ -168,7 +168,7 @@ class Store:
     def add(self, arm: Arm, records: Iterable[Record], where: dict[str, Any]) -> None:
         """Keep results; seeds that are there already are replaced."""
         runs = self.read(arm) | {one["seed"]: one for one in records}
-        data = {"arm": arm.to_dict(), "settings": arm.resolved(), "where": where}
+        data: dict[str, Any] = {"arm": arm.to_dict(), "settings": arm.resolved(), "where": where}
         data["runs"] = [runs[seed] for seed in sorted(runs)]
         self.folder.mkdir(parents=True, exist_ok=True)
         lines = json.dumps(data, separators=(",", ":")).replace('{"seed"', '\n{"seed"')

@@ -28,7 +28,8 @@ from pcces.rl.settings import Settings
 log = logging.getLogger("pcces")
 LOOKS = 16  # random policies, at least, whose episodes the first normalisation is taken from
 BATCH = 8  # episodes a worker runs side by side where its simulator can
-CHUNKS = 24  # what is played at once is cut into about so many pieces
+CHUNKS = 24  # what is played at once is cut into at least so many pieces,
+LARGEST = 8  # of at most so many episodes
 
 
 class Crew:
@@ -67,7 +68,7 @@ class Crew:
     def play_groups(self, groups: list[tuple[list[Episode], str | None]], greedy: bool = False) -> list[Played]:
         """Play groups of episodes, all at once, each with what is to be learnt from it; each group's results in order."""
         total = sum(len(episodes) for episodes, _ in groups)
-        size = max(1, -(-total // CHUNKS))
+        size = min(LARGEST, max(1, -(-total // CHUNKS)))
         if isinstance(self.worker, BatchedWorker):  # always the same few sizes, for which a worker has environments
             size = BATCH
         chunks, owner = [], []

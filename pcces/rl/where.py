@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pcces.envs import make, tasks
-from pcces.envs.registry import ALIASES
+from pcces.envs.registry import ALIASES, in_jax
 from pcces.envs.simulator import CostFunction, Simulator, simulator
-from pcces.envs.task import Task
+from pcces.envs.task import Continuous, Task
 from pcces.rl import algorithms
 
 if TYPE_CHECKING:
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
 ENGINES = ("device", "local", "ray")
 CERTIFY_EPISODES = {"device": 1000, "local": 200, "ray": 200}
-CALM_START = {"initial_tries": 1, "last_layer": 0.3}  # on workers, which are too slow to try a thousand policies
+CALM_START = {"initial_tries": 1, "last_layer": 0.3}  # where episodes are too slow to try a thousand policies
+GAUSSIAN = 0.5 * math.log(2 * math.pi * math.e)  # the entropy of a standard normal
 
 
 def name_of(task: str | Task | Simulator) -> str:
@@ -44,22 +46,22 @@ def find(
     if engine is not None and engine not in ENGINES:
         raise ValueError(f"unknown engine {engine!r}; there are {', '.join(ENGINES)}")
     name = name_of(task)
-    in_jax = isinstance(task, Task) or name in tasks()
+    compiled = isinstance(task, Task) or in_jax(name)
     if engine is None:
-        engine = "device" if in_jax and cost is None else "local"
+        engine = "device" if compiled and cost is None else "local"
     if engine == "device":
         if not isinstance(task, Task) and (scene := _safety(name)) is not None and scene.startswith("PointGoal"):
             from pcces.envs.safety.in_jax import point_goal
 
             return point_goal(scene), engine
-        if isinstance(task, Simulator) or (not in_jax and _is_simulator(name)):
+        if isinstance(task, Simulator) or (not compiled and _is_simulator(name)):
             raise ValueError(f"{name} is a simulator, not a task in JAX: give engine='local' or 'ray', not 'device'")
         if cost is not None:
             raise ValueError("a task in JAX has its own costs: a cost function needs engine='local' or 'ray'")
         return make(task), engine
     if isinstance(task, Simulator):
         return (task if cost is None else simulator(name, cost, **task.options)), engine
-    if in_jax:
+    if compiled:
         return _by_workers(make(task), cost), engine
     return _other(name, cost), engine
 
@@ -68,6 +70,30 @@ def _safety(name: str) -> str | None:
     from pcces.envs.safety.simulator import known_as
 
     return known_as(name)
+
+
+def first_settings(task: Task | Simulator, engine: str, entropy_bounds: tuple[float, float]) -> dict[str, Any]:
+    """What the defaults of the settings become where episodes are slow: a start that is calm, and feasible to the end.
+
+    A Gaussian head starts with the noise in the middle of what the entropy bounds allow an episode of full length, if
+    they do not allow its usual noise. Early episodes are short and keep the bounds with any noise, but one coordinate
+    among thousands moves too slowly to get the noise down by the time they are long.
+
+    >>> from pcces.envs import make
+    >>> first_settings(make("Pendulum-v1"), "local", (0.0, 200.0))
+    {'initial_tries': 1, 'last_layer': 0.3, 'log_std': -0.9189}
+    >>> first_settings(make("Pendulum-v1"), "device", (0.0, 200.0))
+    {}
+    """
+    if engine == "device" and not (isinstance(task, Task) and task.costly):
+        return {}
+    calm: dict[str, Any] = dict(CALM_START)
+    low, high = entropy_bounds
+    if isinstance(task.actions, Continuous) and math.isfinite(high) and math.isfinite(low):
+        numbers = task.max_steps * task.actions.size
+        if not low <= GAUSSIAN * numbers <= high:
+            calm["log_std"] = round((low + high) / 2 / numbers - GAUSSIAN, 4)
+    return calm
 
 
 def _is_simulator(name: str) -> bool:
@@ -91,6 +117,8 @@ def _by_workers(task: Task, cost: CostFunction | None) -> Simulator:
     """One of our tasks as a simulator: Gymnasium's own where it has one of that name, else ours one step at a time."""
     import gymnasium
 
+    if task.name.startswith("brax/"):
+        raise ValueError(f"{task.name} runs on the device engine only: one step at a time it would take forever")
     theirs = task.name in gymnasium.registry and not task.cost_names
     found = simulator(task.name if theirs else f"pcces/{task.name}", cost)
     if cost is None and task.cost_names:
