@@ -468,10 +468,25 @@ class Tempting(CartPole200):
 TEMPTING = Tempting()
 LEARNT = {
     "openes": dict(
-        iterations=60, hidden=(16,), population=16, metric_episodes=16, step_size=0.05, last_layer=0.1, penalty=2.0
+        iterations=60,
+        initial_tries=1,
+        hidden=(16,),
+        population=16,
+        metric_episodes=16,
+        step_size=0.05,
+        last_layer=0.1,
+        penalty=2.0,
     ),
     "asebo": dict(
-        iterations=60, hidden=(16,), population=16, metric_episodes=16, archive=8, least=4, last_layer=0.1, penalty=2.0
+        iterations=60,
+        initial_tries=1,
+        hidden=(16,),
+        population=16,
+        metric_episodes=16,
+        archive=8,
+        least=4,
+        last_layer=0.1,
+        penalty=2.0,
     ),
     "ppo-lag": ON_POLICY | dict(iterations=100, rate=3e-3, multiplier_rate=0.05),
     "rcpo": ON_POLICY | dict(iterations=100, rate=3e-3, multiplier_rate=0.1),
@@ -513,8 +528,8 @@ def test_every_baseline_trains_up_to_the_limit_and_resumes_to_the_same_bits(name
 
 
 ON_WORKERS = {
-    "openes": dict(population=8, metric_episodes=4),
-    "asebo": dict(population=8, metric_episodes=4, archive=2, least=2),
+    "openes": dict(population=8, metric_episodes=4, initial_tries=2),
+    "asebo": dict(population=8, metric_episodes=4, initial_tries=1, archive=2, least=2),
     "ppo-lag": dict(hidden=(5,), critic_hidden=(5,), epoch_steps=120, passes=2, minibatches=2),
 }
 ON_WORKERS["rcpo"] = ON_WORKERS["cpo"] = ON_WORKERS["ppo-lag"]
@@ -591,7 +606,7 @@ def test_the_command_line_trains_baselines(tmp_path, monkeypatch):
     def command(*words):
         return CliRunner().invoke(app, [str(word) for word in words])
 
-    few = ["--iterations", 2, "--population", 8, "--set=metric_episodes=4", "--set=certify_episodes=20"]
+    few = ["--iterations", 2, "--population", 8, "--set=initial_tries=4", "--set=certify_episodes=20"]
     words = ["train", "CartSafe-v0", "--algorithm", "openes", "--threshold", 250, "--json", "--set=sigma=0.5", *few]
     done = command(*words)
     assert done.exit_code == 0, done.stderr
