@@ -24,11 +24,12 @@ from pcces.engines.device import EPISODES, compiled, compiler_options, summed
 from pcces.envs import make
 from pcces.envs.cartpole import CartPole200
 from pcces.envs.mountain_car import MountainCarContinuous
-from pcces.envs.simulator import simulator
+from pcces.envs.simulator import Environment, Simulator, simulator
 from pcces.envs.task import Continuous, Discrete, Step
 from pcces.rl.algorithms import NAMES
+from pcces.rl.batched import BatchedWorker
 from pcces.rl.crew import Crew
-from pcces.rl.episodes import Played, Steps
+from pcces.rl.episodes import Chunk, Episode, EpisodeWorker, Played, Shared, Steps
 from pcces.rl.keys import key
 from pcces.rl.normalizer import identity
 from pcces.rl.on_workers import WorkerEngine
@@ -574,6 +575,53 @@ def test_baselines_on_workers_do_not_depend_on_who_plays_first(name):
         assert np.all(metrics["passes"] == ON_WORKERS[name]["passes"])  # all there are: the policy is never far
     if name in ("ppo-lag", "rcpo", "cpo"):
         assert np.any(metrics["recovering" if name == "cpo" else "multiplier"] > 0)
+
+
+class Ends(simulators.Line):
+    """Over as soon as the point is far out; a cost on the right."""
+
+    def step(self, action):
+        observation, reward, cost, _, truncated, info = super().step(action)
+        return observation, reward, cost, abs(self.position) > 1.2, truncated, info
+
+
+class Several:
+    """Environments stepped side by side; those whose episode is over go on unheard."""
+
+    def __init__(self, count):
+        self.envs = [Ends("six") for _ in range(count)]
+
+    def reset(self, seed):
+        return np.stack([env.reset(seed=s)[0] for env, s in zip(self.envs, seed)])
+
+    def step(self, actions):
+        *parts, _ = zip(*(env.step(action) for env, action in zip(self.envs, actions)))
+        return (*map(np.array, parts), {})
+
+
+class SideBySide(Simulator):
+    def make(self):
+        return Environment(Ends("six"), 1, None)
+
+    def make_batch(self, count):
+        return Several(count)
+
+
+def test_steps_are_the_same_one_by_one_and_side_by_side():
+    sim = SideBySide("Ends-v0", 1, Continuous(-1.0, 1.0), 15, ("right",), (1.0,))
+    policy = Policy(1, sim.actions, (3,))
+    x = policy.init(np.random.default_rng(0).standard_normal(policy.size).astype(np.float32), log_std=0.5)
+    chunk = Chunk(tuple(Episode(-1, 1, seed) for seed in range(8)), "steps")
+    played = []
+    for kind in (EpisodeWorker, BatchedWorker):
+        worker = kind(sim, policy, 0.99)
+        worker.share(Shared(x, identity(np.zeros(1, np.float32)), np.zeros(0)))
+        played.append(worker.run(chunk))
+    for a, b in zip(played[0].steps, played[1].steps, strict=True):
+        assert all(np.allclose(one, other, atol=1e-5) for one, other in zip(a, b, strict=True))
+    assert {one.cut for one in played[0].steps} == {True, False}
+    assert all(one.rewards.size == 15 for one in played[0].steps if one.cut)
+    assert np.allclose(played[0].outcome.costs, [[one.costs.sum() for one in played[0].steps]])
 
 
 def test_an_epoch_of_workers_is_what_they_played():
