@@ -2,6 +2,7 @@
 
     make bench-baselines                                       # tune, evosax, ppo
     make bench-omnisafe                                        # PPO-Lagrangian and CPO beside OmniSafe's
+    python benchmarks/baselines.py speed --epochs 5
 
 Every part appends one JSON line a run to out/baselines.jsonl, leaves out what the file already holds, and ends with all
 there is of it as a Markdown table. Seeds from 1000 on are for tuning, those from 0 on for results. All seeds of an entry
@@ -266,6 +267,47 @@ def register_sign_cart() -> None:
     register_task(SignCartSafe)
 
 
+def speed(records: Records, args: argparse.Namespace) -> None:
+    """CPU seconds of an epoch of 30 000 steps on one core, and how many of them its episodes take."""
+    import jax
+
+    from pcces.baselines import epochs
+    from pcces.engines.device import alone
+    from pcces.rl.keys import key
+    from pcces.rl.train import prepare
+
+    jax.config.update("jax_num_cpu_devices", 1)
+    print("| | | epoch | of it episodes | compiling |\n| --- | --- | --- | --- | --- |")
+    for task in ("CartSafe-v0", "MountainCarContinuousSafe-v0"):
+        for algorithm in ("ppo-lag", "rcpo", "cpo"):
+            begin = time.process_time()
+            training = prepare(task, [1000], algorithm)
+            engine, settings = training.engine, training.settings
+            state, _ = engine.advance(engine.start(), 1)
+            compiling = time.process_time() - begin
+
+            def play(x: Any, normalizer: Any, seed: int, engine: Any = engine, settings: Any = settings) -> Any:
+                keys = jax.random.split(key(seed), settings.episodes(engine.task))
+                return epochs.play(engine.task, engine.policy, x, normalizer, keys, settings.discount)
+
+            one, play = jax.tree.map(lambda a: a[0], state), alone(play)
+
+            def epoch(i: int, engine: Any = engine, state: Any = state) -> None:
+                engine.advance(state, 1)
+
+            def episodes(i: int, one: Any = one, play: Any = play) -> None:
+                jax.block_until_ready(play(one.x, one.normalizer, i))
+
+            episodes(0)
+            took = []
+            for what in (epoch, episodes):
+                begin = time.process_time()
+                for i in range(args.epochs):
+                    what(i)
+                took.append((time.process_time() - begin) / args.epochs)
+            print(f"| {task} | {algorithm} | {took[0]:.2f} s | {took[1]:.2f} s | {compiling:.0f} s |", flush=True)
+
+
 # -- tables ------------------------------------------------------------------------------------------------------------
 
 
@@ -287,20 +329,21 @@ def table(records: Records, part: str) -> None:
         )
 
 
-PARTS = {"tune": tune, "evosax": evosax, "ppo": ppo, "omnisafe": omnisafe}
+PARTS = {"tune": tune, "evosax": evosax, "ppo": ppo, "omnisafe": omnisafe, "speed": speed}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", choices=PARTS)
     parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--epochs", type=int, default=20, help="of the comparison with OmniSafe")
+    parser.add_argument("--epochs", type=int, default=20, help="of the comparison with OmniSafe, and of speed")
     parser.add_argument("--tasks", nargs="*", default=list(SAFE), help="of the comparison with OmniSafe")
     parser.add_argument("--out", type=Path, default=OUT)
     args = parser.parse_args()
     records = Records(args.out)
     PARTS[args.part](records, args)
-    table(records, args.part)
+    if args.part != "speed":
+        table(records, args.part)
 
 
 if __name__ == "__main__":
