@@ -484,6 +484,7 @@ LEARNT = {
     "asebo": dict(
         iterations=60,
         initial_tries=1,
+        step_size=0.05,
         hidden=(16,),
         population=16,
         metric_episodes=15,
