@@ -59,9 +59,8 @@ bench-training: .venv/.dev  ## train what docs/training.md reports, ten seeds ea
 
 bench-baselines: .venv/.dev .venv-peers/.done  ## the baselines: step sizes, OpenES beside evosax, PPO on tasks it must solve (an hour; goes on where it stopped)
 	@PYTHONPATH=. .venv-peers/bin/python benchmarks/baselines.py evosax
-	@$(BIN)/python benchmarks/baselines.py ppo
+	@$(BIN)/python benchmarks/baselines.py ppo --seeds 3
 	@$(BIN)/python benchmarks/baselines.py tune
-	@$(BIN)/python benchmarks/baselines.py table
 
 .venv-omnisafe/.done: benchmarks/omnisafe-requirements.txt
 	@test -x .venv-omnisafe/bin/python || $(PYTHON) -m venv .venv-omnisafe
@@ -69,10 +68,9 @@ bench-baselines: .venv/.dev .venv-peers/.done  ## the baselines: step sizes, Ope
 	@.venv-omnisafe/bin/python -m pip install --quiet --disable-pip-version-check --no-deps omnisafe==0.5.0
 	@touch $@
 
-bench-omnisafe: .venv/.dev .venv-omnisafe/.done  ## PPO-Lagrangian and CPO beside OmniSafe's (hours; goes on where it stopped)
-	@.venv-omnisafe/bin/python benchmarks/omnisafe_peer.py > /dev/null
-	@$(BIN)/python benchmarks/baselines.py omnisafe --seeds 3
-	@$(BIN)/python benchmarks/baselines.py table
+bench-omnisafe: .venv/.dev .venv-omnisafe/.done  ## PPO-Lagrangian and CPO beside OmniSafe's (twenty minutes; goes on where it stopped)
+	@.venv-omnisafe/bin/python benchmarks/omnisafe_peer.py --tasks MountainCarContinuousSafe-v0 --epochs 10 > /dev/null
+	@$(BIN)/python benchmarks/baselines.py omnisafe --seeds 3 --epochs 10 --tasks MountainCarContinuousSafe-v0
 
 bench-engines: .venv/.dev  ## environment steps a second on every engine; three markdown tables, about fifteen minutes
 	@OMP_NUM_THREADS=1 $(BIN)/python -W ignore benchmarks/engines.py

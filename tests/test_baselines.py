@@ -12,23 +12,24 @@ import numpy as np
 import optax
 import pytest
 import simulators
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import pcces.rl.train as training
 from pcces import report
-from pcces.baselines import ALGORITHMS, asebo, cpo, on_policy, openes, population, ppo_lagrangian, rcpo
+from pcces.baselines import ALGORITHMS, asebo, cpo, epochs, on_policy, openes, population, ppo_lagrangian, rcpo
 from pcces.cli import app
 from pcces.engines.device import EPISODES, compiled, compiler_options, summed
 from pcces.envs import make
 from pcces.envs.cartpole import CartPole200
 from pcces.envs.mountain_car import MountainCarContinuous
-from pcces.envs.simulator import simulator
+from pcces.envs.simulator import Environment, Simulator, simulator
 from pcces.envs.task import Continuous, Discrete, Step
 from pcces.rl.algorithms import NAMES
+from pcces.rl.batched import BatchedWorker
 from pcces.rl.crew import Crew
-from pcces.rl.episodes import Played, Steps
+from pcces.rl.episodes import Chunk, Episode, EpisodeWorker, Played, Shared, Steps
 from pcces.rl.keys import key
 from pcces.rl.normalizer import identity
 from pcces.rl.on_workers import WorkerEngine
@@ -40,7 +41,7 @@ from pcces.strategies import mirrored
 from pcces.strategies.asebo import ASEBOState as Subspace
 
 NO_ENTROPY = (-math.inf, math.inf)
-ON_POLICY = dict(hidden=(16,), critic_hidden=(16,), epoch_steps=1000)
+ON_POLICY = dict(hidden=(16,), critic_hidden=(16,), epoch_steps=1020)  # 51 episodes: too odd to be shared by devices
 
 
 class TwoCosts(MountainCarContinuous):
@@ -205,15 +206,15 @@ def test_advantages_by_hand():
 
 
 def test_an_epoch_is_the_plain_rollout_with_one_observation_more():
-    task, settings = CartPole200(), on_policy.OnPolicySettings(epoch_steps=6 * 200)
+    task = CartPole200()
     policy = Policy(4, task.actions, (8,))
     x = policy.init(jax.random.normal(key(3), (policy.size,)), last=4.0)
     x = x.at[: 4 * 8].set(0).at[jnp.array([2 * 8, 3 * 8])].set(3.0)  # pushes to where the pole leans: some balance long
-    played = together(lambda: on_policy.play(task, policy, settings, x, identity(x[:4]), key(4)))
+    played = together(lambda: epochs.play(task, policy, x, identity(x[:4]), jax.random.split(key(4), 6), 0.9))
     epoch, outcome = jax.tree.map(lambda a: a[0], played)
-    play = compiled()(lambda keys: rollout(task, policy, x, identity(x[:4]), keys, record=True))
+    play = compiled()(lambda keys: rollout(task, policy, x, identity(x[:4]), keys, 0.9, record=True))
     plain, trajectory = play(jax.random.split(key(4), 6))
-    for name in ("returns", "length", "entropy", "costs"):
+    for name in Outcome._fields:
         assert np.allclose(getattr(outcome, name), getattr(plain, name), rtol=1e-5), name
     assert float(epoch.weights.sum()) == pytest.approx(1)
     assert np.array_equal(epoch.going[:200] > 0, trajectory.alive[:200])
@@ -223,7 +224,7 @@ def test_an_epoch_is_the_plain_rollout_with_one_observation_more():
 
 def test_the_time_limit_shows_the_observation_it_cut_off():
     task = TwoCosts()
-    ending = on_policy.Ending(task)
+    ending = epochs.Ending(task)
     state, plain = ending.reset(key(0)), task.reset(key(0))
     for _ in range(task.max_steps):
         state, *_ = ending.step(state, jnp.array([-1.0]), key(1))
@@ -254,7 +255,7 @@ def test_critics_learn_targets_of_any_size():
     observations = jax.random.normal(key(0), (2, 41, 25))
     targets = jnp.stack([500 + 300 * jnp.tanh(observations[0, :-1]), 0.1 * observations[1, :-1]])
     blank = jnp.zeros((40, 25))
-    epoch = on_policy.Epoch(observations, blank, blank, jnp.ones((41, 25)), blank + 1 / 1000, None, None, None)
+    epoch = epochs.Epoch(observations, blank, blank, jnp.ones((41, 25)), blank + 1 / 1000, None, None, None)
 
     def run():
         critics = on_policy.init_critics(net, 2, settings, key(1))
@@ -380,11 +381,13 @@ def random_quadratics(count):
         yield g, b, reach * rng.uniform(-2, 2), delta
 
 
+step_of_cpo = jax.jit(lambda g, b, c, delta: cpo.solve(g, g, b, b, c, delta))  # H = I
+
+
 def test_the_step_of_cpo_matches_brute_force_on_random_quadratics():
-    solve = jax.jit(lambda g, b, c, delta: cpo.solve(g, g, b, b, c, delta))  # H = I
     seen = dict.fromkeys(("free", "active", "recoverable", "hopeless"), 0)
     for g, b, c, delta in random_quadratics(600):
-        d = np.asarray(solve(jnp.array(g), jnp.array(b), c, delta).d, dtype=float)
+        d = np.asarray(step_of_cpo(g, b, c, delta).d, dtype=float)
         radius = math.sqrt(2 * delta)
         assert np.linalg.norm(d) <= radius * (1 + 1e-4)
         best = brute_force(g, b, c, delta)
@@ -401,6 +404,7 @@ def test_the_step_of_cpo_matches_brute_force_on_random_quadratics():
     assert min(seen.values()) >= 50, seen
 
 
+@example([0.0, 1.625, 0.0, 1.375, 0.0], 1.0)  # slopes that point the same way
 @given(
     st.lists(st.floats(-2, 2), min_size=5, max_size=5).filter(
         lambda a: math.hypot(a[0], a[1]) > 0.1 and math.hypot(a[2], a[3]) > 0.1
@@ -409,7 +413,7 @@ def test_the_step_of_cpo_matches_brute_force_on_random_quadratics():
 )
 def test_the_step_of_cpo_never_leaves_what_can_be_kept(numbers, delta):
     g, b, c = np.array(numbers[:2]), np.array(numbers[2:4]), round(numbers[4], 6)  # no denormal numbers
-    direction = cpo.solve(jnp.array(g), jnp.array(g), jnp.array(b), jnp.array(b), jnp.float32(c), delta)
+    direction = step_of_cpo(g, b, c, delta)
     d = np.asarray(direction.d, dtype=float)
     radius, reach = math.sqrt(2 * delta), math.sqrt(2 * delta) * np.linalg.norm(b)
     assert np.linalg.norm(d) <= radius * (1 + 1e-3)
@@ -468,10 +472,26 @@ class Tempting(CartPole200):
 TEMPTING = Tempting()
 LEARNT = {
     "openes": dict(
-        iterations=60, hidden=(16,), population=16, metric_episodes=16, step_size=0.05, last_layer=0.1, penalty=2.0
+        iterations=60,
+        initial_tries=1,
+        hidden=(16,),
+        population=16,
+        metric_episodes=15,
+        step_size=0.05,
+        last_layer=0.1,
+        penalty=2.0,
     ),
     "asebo": dict(
-        iterations=60, hidden=(16,), population=16, metric_episodes=16, archive=8, least=4, last_layer=0.1, penalty=2.0
+        iterations=60,
+        initial_tries=1,
+        step_size=0.05,
+        hidden=(16,),
+        population=16,
+        metric_episodes=15,
+        archive=8,
+        least=4,
+        last_layer=0.1,
+        penalty=2.0,
     ),
     "ppo-lag": ON_POLICY | dict(iterations=100, rate=3e-3, multiplier_rate=0.05),
     "rcpo": ON_POLICY | dict(iterations=100, rate=3e-3, multiplier_rate=0.1),
@@ -513,8 +533,8 @@ def test_every_baseline_trains_up_to_the_limit_and_resumes_to_the_same_bits(name
 
 
 ON_WORKERS = {
-    "openes": dict(population=8, metric_episodes=4),
-    "asebo": dict(population=8, metric_episodes=4, archive=2, least=2),
+    "openes": dict(population=8, metric_episodes=4, initial_tries=2),
+    "asebo": dict(population=8, metric_episodes=4, initial_tries=1, archive=2, least=2),
     "ppo-lag": dict(hidden=(5,), critic_hidden=(5,), epoch_steps=120, passes=2, minibatches=2),
 }
 ON_WORKERS["rcpo"] = ON_WORKERS["cpo"] = ON_WORKERS["ppo-lag"]
@@ -561,6 +581,53 @@ def test_baselines_on_workers_do_not_depend_on_who_plays_first(name):
         assert np.any(metrics["recovering" if name == "cpo" else "multiplier"] > 0)
 
 
+class Ends(simulators.Line):
+    """Over as soon as the point is far out; a cost on the right."""
+
+    def step(self, action):
+        observation, reward, cost, _, truncated, info = super().step(action)
+        return observation, reward, cost, abs(self.position) > 1.2, truncated, info
+
+
+class Several:
+    """Environments stepped side by side; those whose episode is over go on unheard."""
+
+    def __init__(self, count):
+        self.envs = [Ends("six") for _ in range(count)]
+
+    def reset(self, seed):
+        return np.stack([env.reset(seed=s)[0] for env, s in zip(self.envs, seed)])
+
+    def step(self, actions):
+        *parts, _ = zip(*(env.step(action) for env, action in zip(self.envs, actions)))
+        return (*map(np.array, parts), {})
+
+
+class SideBySide(Simulator):
+    def make(self):
+        return Environment(Ends("six"), 1, None)
+
+    def make_batch(self, count):
+        return Several(count)
+
+
+def test_steps_are_the_same_one_by_one_and_side_by_side():
+    sim = SideBySide("Ends-v0", 1, Continuous(-1.0, 1.0), 15, ("right",), (1.0,))
+    policy = Policy(1, sim.actions, (3,))
+    x = policy.init(np.random.default_rng(0).standard_normal(policy.size).astype(np.float32), log_std=0.5)
+    chunk = Chunk(tuple(Episode(-1, 1, seed) for seed in range(8)), "steps")
+    played = []
+    for kind in (EpisodeWorker, BatchedWorker):
+        worker = kind(sim, policy, 0.99)
+        worker.share(Shared(x, identity(np.zeros(1, np.float32)), np.zeros(0)))
+        played.append(worker.run(chunk))
+    for a, b in zip(played[0].steps, played[1].steps, strict=True):
+        assert all(np.allclose(one, other, atol=1e-5) for one, other in zip(a, b, strict=True))
+    assert {one.cut for one in played[0].steps} == {True, False}
+    assert all(one.rewards.size == 15 for one in played[0].steps if one.cut)
+    assert np.allclose(played[0].outcome.costs, [[one.costs.sum() for one in played[0].steps]])
+
+
 def test_an_epoch_of_workers_is_what_they_played():
     """An episode that the task ends, one that is cut by the time limit, one that failed."""
     ended, cut = (
@@ -569,7 +636,7 @@ def test_an_epoch_of_workers_is_what_they_played():
     )
     outcome = Outcome(*np.zeros((2, 3)), np.array([[4.0, 6.0, np.nan]]), np.zeros(3), np.array([2.0, 3.0, 0.0]))
     played = Played(outcome, None, ((9, "broken"),), (ended, cut, None))
-    raw, actions, signals, going, costs, length = on_policy.padded(Policy(2, Discrete(2)), 3, played)
+    raw, actions, signals, going, costs, length = epochs.padded(Policy(2, Discrete(2)), 3, played)
     assert np.array_equal(going, [[1, 1, 0], [1, 1, 0], [0, 1, 0], [0, 1, 0]])
     assert np.array_equal(raw[0], [[0, 0, 0], [1, 1, 0], [7, 2, 0], [0, 7, 0]])
     assert np.array_equal(actions, [[0, 0, 0], [1, 1, 0], [0, 2, 0]])
@@ -591,7 +658,15 @@ def test_the_command_line_trains_baselines(tmp_path, monkeypatch):
     def command(*words):
         return CliRunner().invoke(app, [str(word) for word in words])
 
-    few = ["--iterations", 2, "--population", 8, "--set=metric_episodes=4", "--set=certify_episodes=20"]
+    few = [
+        "--iterations",
+        2,
+        "--population",
+        8,
+        "--set=initial_tries=4",
+        "--set=metric_episodes=15",
+        "--set=certify_episodes=20",
+    ]
     words = ["train", "CartSafe-v0", "--algorithm", "openes", "--threshold", 250, "--json", "--set=sigma=0.5", *few]
     done = command(*words)
     assert done.exit_code == 0, done.stderr
@@ -633,12 +708,12 @@ def test_without_multipliers_costs_do_not_matter(name, blind):
 
 
 def test_devices_that_share_an_epoch_find_the_same():
-    task, settings = TwoCosts(), on_policy.OnPolicySettings(epoch_steps=8 * 40, passes=1, minibatches=1)
+    task, settings = TwoCosts(), on_policy.OnPolicySettings(passes=1, minibatches=1)
     policy, net = Policy(2, task.actions, (4,)), Policy(2, Continuous(-1.0, 1.0), (4,))
     x = policy.init(jax.random.normal(key(0), (policy.size,)))
 
     def run():
-        epoch, outcome = on_policy.play(task, policy, settings, x, identity(x[:2]), key(1))
+        epoch, outcome = epochs.play(task, policy, x, identity(x[:2]), jax.random.split(key(1), 8), 0.9)
         critics = on_policy.init_critics(net, 3, settings, key(2))
         critics = on_policy.fit(net, settings, critics, epoch, epoch.signals, key(3), jnp.bool_(True))
         step = summed(on_policy.curvature(policy, x, on_policy.acted(policy, x, epoch))(x))

@@ -25,7 +25,8 @@ import jax
 import jax.numpy as jnp
 
 from pcces.baselines import on_policy
-from pcces.baselines.on_policy import Critics, Epoch, OnPolicy, OnPolicySettings
+from pcces.baselines.epochs import Epoch, raw_columns
+from pcces.baselines.on_policy import Critics, OnPolicy, OnPolicySettings
 from pcces.baselines.settings import need
 from pcces.engines.device import summed
 from pcces.rl.normalizer import Normalizer
@@ -34,6 +35,7 @@ from pcces.rl.problem import Problem
 
 Array = Any
 TINY = 1e-8
+PARALLEL = 1e-6  # of slopes whose angle's squared sine is less, nothing but rounding is left inside the plane
 
 
 @dataclass(frozen=True)
@@ -118,10 +120,11 @@ def solve(g: Array, v: Array, b: Array, w: Array, c: Array, delta: float) -> Dir
     free = v * jnp.sqrt(2 * delta / jnp.maximum(q, TINY))
     safe_s = jnp.maximum(s, TINY)
     inside = v - r / safe_s * w  # b . inside = 0
-    A = jnp.maximum(q - r**2 / safe_s, 0.0)  # its squared length in H
+    A = jnp.maximum((g - r / safe_s * b) @ inside, 0.0)  # its squared length in H; as q - r^2 / s it would cancel
+    apart = PARALLEL * q < A
     B = 2 * delta - c**2 / safe_s  # what the trust region leaves for it, squared
     lam = jnp.sqrt(A / jnp.maximum(B, TINY * delta))
-    both = -c / safe_s * w + inside * jnp.sqrt(jnp.maximum(B, 0.0) / jnp.maximum(A, TINY * TINY))
+    both = -c / safe_s * w + inside * jnp.where(apart, jnp.sqrt(jnp.maximum(B, 0.0) / jnp.where(apart, A, 1.0)), 0.0)
     down = -w * jnp.sqrt(2 * delta / safe_s)
     flat = s <= TINY  # the cost cannot be changed
     kept = (c + b @ free <= 0) | flat
@@ -163,7 +166,7 @@ def learn(
     advantage = jax.vmap(estimate)(epoch.signals, value)
     reward = on_policy.centred(advantage[0], epoch.weights, scale=True)[None]
     costs = jax.vmap(lambda a: on_policy.centred(a, epoch.weights, scale=False))(advantage[1:])
-    columns = on_policy.raw_columns(jnp.concatenate([reward, costs]))  # (1 + r, N)
+    columns = raw_columns(jnp.concatenate([reward, costs]))  # (1 + r, N)
     over = (epoch.costs - jnp.array(problem.thresholds)) / epoch.length  # c, a step
 
     did = on_policy.acted(policy, x, epoch)

@@ -33,8 +33,10 @@ Array = Any
 
 @dataclass(frozen=True)
 class PopulationSettings(Common):
-    """What an evolution strategy's population is, and how it is judged."""
+    """What an evolution strategy's population is, and how it is judged. It starts where PCCES starts."""
 
+    last_layer: float = 2.0  # scale of the last layer's weights at the start
+    initial_tries: int = 1024  # random policies of which the best is x_0
     population: int = 40  # lambda, even: directions come in mirrored pairs
     sigma: float = 1.0  # sigma^ES, the spread of the samples
     sigma_of: str = "direction"  # what sigma is: the norm of a whole direction, or the deviation of each coordinate

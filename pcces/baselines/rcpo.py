@@ -15,7 +15,8 @@ import jax.numpy as jnp
 import optax
 
 from pcces.baselines import on_policy
-from pcces.baselines.on_policy import ClippedSettings, Critics, Epoch, OnPolicy
+from pcces.baselines.epochs import Epoch
+from pcces.baselines.on_policy import ClippedSettings, Critics, OnPolicy
 from pcces.baselines.settings import need
 from pcces.rl.normalizer import Normalizer
 from pcces.rl.policy import Policy
