@@ -22,9 +22,7 @@ THRESHOLDS = {"CartSafe-v0": (15.0, 20.0, 35.0), "MountainCarContinuousSafe-v0":
 POPULATIONS = (40, 80, 240)
 LARGE = {"hidden": (64, 64)}
 SAFE_RIVALS = ("cpo", "rcpo", "ppo-lag")
-# Evolution strategies start from the best of 1024 random policies, as PCCES does. The others start from the best of 64 on
-# the mountain car, where a policy that never saw the flag learns to stand still.
-START = {"initial_tries": 1024, "last_layer": 2.0}
+# On the mountain car, the others start from the best of 64: a policy that never saw the flag learns to stand still.
 SEES_THE_FLAG = {"initial_tries": 64, "last_layer": 2.0}
 
 
@@ -91,7 +89,7 @@ def _entropy() -> Experiment:
         for population in POPULATIONS
         for arm in (
             *both_presets(task, population=population),
-            *(Arm(task, algorithm, population=population, settings=START) for algorithm in ("openes", "asebo")),
+            *(Arm(task, algorithm, population=population) for algorithm in ("openes", "asebo")),
         )
     ]
     large = [
