@@ -27,7 +27,7 @@ from pcces.rl import algorithms
 from pcces.rl.problem import from_json
 from pcces.rl.settings import near
 from pcces.rl.train import Training, load, prepare
-from pcces.rl.where import name_of
+from pcces.rl.where import elsewhere, name_of
 from pcces.runs import Run, read_config
 
 app = typer.Typer(
@@ -42,6 +42,15 @@ RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a 
 RunFolders = Annotated[
     list[Path],
     typer.Argument(metavar="RUN...", help="Folders of runs, or of several seeds together.", show_default=False),
+]
+
+OtherEngine = Annotated[
+    str | None,
+    typer.Option(
+        "--engine",
+        show_default="where it was trained",
+        help="Where to play: local for the simulator behind a task in JAX.",
+    ),
 ]
 
 
@@ -341,6 +350,7 @@ def evaluate(
     episodes: Annotated[int, typer.Option(min=2)] = 1000,
     seed: Annotated[int, typer.Option(help="Other episodes.")] = 1_000_000,
     greedy: Annotated[bool, typer.Option("--greedy", help="Always the likeliest action.")] = False,
+    engine: OtherEngine = None,
     as_json: Json = False,
 ) -> None:
     """Play fresh episodes with a run's policy.
@@ -350,7 +360,8 @@ def evaluate(
     """
     with refusing():
         runs = finished(paths)
-    found = [{"path": run.path, **run.evaluate(episodes, seed, greedy)} for run in runs]
+        known_there(runs, engine)
+    found = [{"path": run.path, **run.evaluate(episodes, seed, greedy, engine)} for run in runs]
     if as_json:
         show({"runs": found})
         return
@@ -363,12 +374,19 @@ def evaluate(
     typer.echo(text_table(["run", f"mean of {episodes}", "± standard error", ""], rows))
 
 
+def known_there(runs: Sequence[Run], engine: str | None) -> None:
+    """Refuse an engine that cannot play the runs' tasks."""
+    for run in runs:
+        elsewhere(run, engine)
+
+
 @app.command()
 def certify(
     paths: RunFolders,
     episodes: Annotated[int, typer.Option(min=2)] = 1000,
     confidence: Annotated[float, typer.Option(help="Between 0 and 1.")] = 0.95,
     seed: Annotated[int, typer.Option(help="Other episodes.")] = 2_000_000,
+    engine: OtherEngine = None,
     as_json: Json = False,
 ) -> None:
     """Put a run's policy to the test again.
@@ -382,7 +400,8 @@ def certify(
         if not 0 < confidence < 1:
             raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
         runs = finished(paths)
-    tested = [run.certified(episodes, seed, confidence) for run in runs]
+        known_there(runs, engine)
+    tested = [run.certified(episodes, seed, confidence, engine) for run in runs]
     if as_json:
         show({"runs": [described(run) for run in tested]})
     else:

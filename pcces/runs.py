@@ -66,27 +66,37 @@ class Run:
             action = self.shape.act(head, log_std, rng.standard_normal(self.shape.outputs, dtype=np.float32))
         return int(action) if self.shape.discrete else np.asarray(action, dtype=np.float32)
 
-    def evaluate(self, episodes: int = 100, seed: int = 1_000_000, greedy: bool = False) -> dict[str, Any]:
-        """Means and standard errors over fresh episodes: return, each cost, entropy, length."""
-        from pcces.rl.where import playing
+    def evaluate(
+        self, episodes: int = 100, seed: int = 1_000_000, greedy: bool = False, engine: str | None = None
+    ) -> dict[str, Any]:
+        """Means and standard errors over fresh episodes: return, each cost, entropy, length.
+
+        `engine`: where they are played, if not where the policy was trained; "local" is the simulator of a task in JAX.
+        """
+        from pcces.rl.where import elsewhere, playing
 
         x, normalizer = self.trained()
-        with playing(self) as play:
+        with playing(elsewhere(self, engine)) as play:
             return summary(self.problem, play(x, normalizer, episodes, seed, greedy))
 
-    def certify(self, episodes: int = 1000, seed: int = 2_000_000, confidence: float = 0.95) -> Certificate:
-        """Put the policy to the test again, on fresh episodes."""
-        return cast(Certificate, self.certified(episodes, seed, confidence).certificate)
+    def certify(
+        self, episodes: int = 1000, seed: int = 2_000_000, confidence: float = 0.95, engine: str | None = None
+    ) -> Certificate:
+        """Put the policy to the test again, on fresh episodes; `engine` as for `evaluate`."""
+        return cast(Certificate, self.certified(episodes, seed, confidence, engine).certificate)
 
-    def certified(self, episodes: int = 1000, seed: int = 2_000_000, confidence: float = 0.95) -> Run:
+    def certified(
+        self, episodes: int = 1000, seed: int = 2_000_000, confidence: float = 0.95, engine: str | None = None
+    ) -> Run:
         """The same run with what other fresh episodes say of its policy."""
         from pcces.rl.certify import certify
-        from pcces.rl.where import playing
+        from pcces.rl.where import elsewhere, playing
 
         x, normalizer = self.trained()
-        with playing(self) as play:
+        there = elsewhere(self, engine)
+        with playing(there) as play:
             certificate, outcome = certify(
-                self.task, self.shape, self.problem, play, x, normalizer, episodes, seed, confidence
+                there.task, self.shape, self.problem, play, x, normalizer, episodes, seed, confidence
             )
         return replace(self, certificate=certificate, final=summary(self.problem, outcome))
 

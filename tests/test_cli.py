@@ -1,6 +1,7 @@
 """The command line as a person types it."""
 
 import json
+import math
 import os
 import pty
 import re
@@ -187,6 +188,18 @@ def test_evaluate(one):
     other = json.loads(here("evaluate", one.folder, "--episodes", 50, "--seed", 7, "--json").stdout)["runs"][0]
     greedy = json.loads(here("evaluate", one.folder, "--episodes", 50, "--greedy", "--json").stdout)["runs"][0]
     assert len({found["return"], other["return"], greedy["return"]}) == 3
+
+
+def test_evaluate_on_another_engine(one):
+    """The policy of a task in JAX, in the same task played by workers: other random numbers, about the same outcome."""
+    here_, there = (
+        json.loads(here("evaluate", one.folder, "--episodes", 40, "--json", *engine).stdout)["runs"][0]
+        for engine in ((), ("--engine", "local"))
+    )
+    assert here_["return"] != there["return"]
+    assert abs(here_["return"] - there["return"]) < 6 * math.hypot(here_["return_error"], there["return_error"])
+    refused = here("evaluate", one.folder, "--engine", "nowhere")
+    assert refused.exit_code == 2 and "there are device, local, ray" in refused.stderr
 
 
 def test_certify(one):

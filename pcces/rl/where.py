@@ -202,12 +202,19 @@ def close(engine: Any) -> None:
         engine.close()
 
 
+def elsewhere(run: Run, engine: str | None) -> Run:
+    """The run with its task as another engine plays it: a policy trained in JAX, say, on the simulator it is meant for."""
+    if engine is None or engine == run.config.get("engine", "device"):
+        return run
+    return replace(run, task=find(run.config["task"], engine)[0])
+
+
 @contextmanager
 def playing(run: Run) -> Iterator[Any]:
     """A function that plays fresh episodes of policies of a finished run; simulators run in workers of this machine."""
+    engine: Any
     if isinstance(run.task, Simulator):
-        run = replace(run, task=run.task.known())
-        engine: Any = _crew(run, "local", None, None)
+        engine = _crew(replace(run, task=run.task.known()), "local", None, None)
     else:
         from pcces.engines.device import Player, configure
 
