@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo demo-blackbox test test-fast lint format bench-blackbox bench-device bench-engines bench-overhead bench-safety bench-scaling bench-training clean help
+.PHONY: demo demo-blackbox test test-fast lint format bench-blackbox bench-bullet bench-device bench-engines bench-overhead bench-safety bench-scaling bench-training clean help
 help:            ## what can be made here
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 22
 
@@ -56,6 +56,9 @@ bench-blackbox: .venv/.demo .venv-peers/.done  ## pcces against other constraine
 
 bench-training: .venv/.dev  ## train what docs/training.md reports, ten seeds each (an hour; goes on where it stopped)
 	@$(BIN)/python benchmarks/training.py
+
+bench-bullet: .venv/.dev  ## train PyBullet's pendulums as docs/engines.md shows them, three seeds each (goes on where it stopped)
+	@$(BIN)/python -W ignore benchmarks/bullet.py
 
 bench-engines: .venv/.dev  ## environment steps a second on every engine; three markdown tables, about fifteen minutes
 	@OMP_NUM_THREADS=1 $(BIN)/python -W ignore benchmarks/engines.py

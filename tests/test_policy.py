@@ -13,9 +13,7 @@ from pcces.rl.policy import Policy, forward
 from pcces.rl.surrogate import (
     features,
     init_critic,
-    input_moments,
     learn,
-    natural_gradient,
     policy_gradient,
     returns_to_go,
 )
@@ -146,39 +144,3 @@ def test_carrying_over_keeps_the_policy():
 def test_widths_must_be_positive():
     with pytest.raises(ValueError, match="hidden"):
         Policy(3, Discrete(2), (10, 0))
-
-
-@pytest.mark.parametrize("hidden", [(), (5, 4)])
-def test_the_natural_gradient_in_jax_is_the_one_in_numpy_and_counts_only_steps_that_were_played(hidden):
-    rng = np.random.default_rng(3)
-    policy = Policy(3, Continuous((-1.0, -2.0), (1.0, 2.0)), hidden)
-    x = rng.standard_normal((policy.size, 6)).astype(np.float32)
-    o = rng.standard_normal((3, 7, 6)).astype(np.float32)
-    alive = (np.arange(7)[:, None] < rng.integers(1, 8, 6)).astype(np.float32)
-    gradient = rng.standard_normal(policy.size).astype(np.float32)
-
-    def natural(x, o, alive, gradient):
-        return natural_gradient(policy, gradient, input_moments(policy, x, o, alive), alive.sum())
-
-    together = np.asarray(jax.jit(natural)(*map(jnp.asarray, (x, o, alive, gradient))))
-    one_by_one = sum(
-        input_moments(policy, x[:, b], o[:, : int(alive[:, b].sum()), b]) for b in range(6)
-    )  # as workers do
-    assert np.allclose(together, natural_gradient(policy, gradient, one_by_one, alive.sum()), rtol=2e-3, atol=1e-3)
-
-
-def test_a_step_along_the_natural_gradient_does_not_depend_on_the_scale_of_the_inputs(monkeypatch):
-    monkeypatch.setattr("pcces.rl.surrogate.DAMPING", 1e-7)
-    rng = np.random.default_rng(4)
-    policy = Policy(3, Continuous(-1.0, 1.0), hidden=())
-    o, actions, advantages = rng.standard_normal((3, 50)), rng.standard_normal((1, 50)), rng.standard_normal(50)
-    o[1] += 0.9 * o[0] + 2.0  # correlated, and not centred
-
-    def change(scale):
-        inputs = o * np.array(scale)[:, None]
-        x = np.zeros(policy.size)
-        g = policy_gradient(policy, x, inputs, actions, advantages)
-        g = natural_gradient(policy, g, input_moments(policy, x, inputs), 50)
-        return g[:3] @ inputs + g[3]
-
-    assert np.allclose(change([1.0, 1.0, 1.0]), change([0.1, 5.0, 2.0]), atol=0.05)

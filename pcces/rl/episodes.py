@@ -57,7 +57,6 @@ class Lesson(NamedTuple):
     """Sums over a chunk's episodes: the policy gradient, what the critic and the normalisation learn from."""
 
     gradient: np.ndarray
-    moments: np.ndarray  # of the layers' inputs, for the natural gradient
     gram: np.ndarray
     moment: np.ndarray
     seen: np.ndarray  # (1 + 2 size,) how many observations, their sums and sums of squares
@@ -160,18 +159,15 @@ class EpisodeWorker:
         """What one trajectory teaches."""
         f, raw = shared.critic.shape[0], steps.observations
         seen = np.concatenate([np.array([raw.shape[1]], np.float32), raw.sum(1), (raw**2).sum(1)])
-        moments = np.zeros(0, np.float32)
-        if self.settings.surrogate not in surrogate.GRADIENTS:
+        if self.settings.surrogate != "policy-gradient":
             zero = np.zeros(f, np.float32)
-            return Lesson(np.zeros_like(x), moments, np.zeros((f, f), np.float32), zero, seen)
+            return Lesson(np.zeros_like(x), np.zeros((f, f), np.float32), zero, seen)
         observations = normalise(shared.normalizer, raw)
         phi = surrogate.features(observations, self.simulator.max_steps)
         to_go = surrogate.returns_to_go(steps.rewards, self.settings.discount)
         advantages = to_go - shared.critic @ phi
         gradient = surrogate.policy_gradient(self.policy, x, observations, steps.actions, advantages)
-        if self.settings.surrogate == "natural-gradient":
-            moments = surrogate.input_moments(self.policy, x, observations)
-        return Lesson(gradient.astype(np.float32, copy=False), moments, phi @ phi.T, phi @ to_go, seen)
+        return Lesson(gradient.astype(np.float32, copy=False), phi @ phi.T, phi @ to_go, seen)
 
 
 class Steps(NamedTuple):

@@ -147,7 +147,7 @@ def learn_from(
 ) -> tuple[Array | None, surrogate.Critic, Seen]:
     """The surrogate G_k, the critic after these episodes, and what the normalisation learns from them."""
     seen = observed(trajectory)
-    if settings.surrogate not in surrogate.GRADIENTS:
+    if settings.surrogate != "policy-gradient":
         return None, learner.critic, summed(seen)
     alive = trajectory.alive.astype(jnp.float32)
     observations = normalise(learner.normalizer, jnp.moveaxis(trajectory.observations, 1, 0))  # (size, T, B)
@@ -157,12 +157,7 @@ def learn_from(
     advantages = (to_go - (learner.critic.weights @ phi).reshape(to_go.shape)) * alive
     actions = jnp.moveaxis(trajectory.actions, 0, -2)
     guide = surrogate.policy_gradient(policy, columns, observations, actions, advantages)
-    moments = jnp.zeros(0)
-    if settings.surrogate == "natural-gradient":
-        moments = surrogate.input_moments(policy, columns, observations, alive)
-    sums = seen, guide, moments, (advantages**2).sum(), phi @ phi.T, phi @ to_go.reshape(-1)
-    seen, guide, moments, squares, gram, moment = summed(sums)
-    if settings.surrogate == "natural-gradient":
-        guide = surrogate.natural_gradient(policy, guide, moments, seen.count)
+    sums = seen, guide, (advantages**2).sum(), phi @ phi.T, phi @ to_go.reshape(-1)
+    seen, guide, squares, gram, moment = summed(sums)
     scale = jnp.sqrt(squares / seen.count) + 1e-8
     return guide / scale, surrogate.learn(learner.critic, gram, moment), seen

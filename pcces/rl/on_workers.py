@@ -141,12 +141,9 @@ class WorkerEngine:
 
         guide, critic = None, learner.critic
         seen = self._sum_seen([sampled])
-        if s.surrogate in surrogate.GRADIENTS and sampled.lesson is not None:
-            lesson = sampled.lesson
-            guide = lesson.gradient
-            if s.surrogate == "natural-gradient":
-                guide = surrogate.natural_gradient(self.policy, guide, lesson.moments, seen.count)
-            critic = surrogate.learn(learner.critic, lesson.gram, lesson.moment)
+        if s.surrogate == "policy-gradient" and sampled.lesson is not None:
+            guide = sampled.lesson.gradient
+            critic = surrogate.learn(learner.critic, sampled.lesson.gram, sampled.lesson.moment)
         after, metrics = iteration.conclude(
             self.policy, learner, directions, weights, d, x_trial, trial, incumbent, guide, critic, seen, s
         )

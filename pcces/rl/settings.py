@@ -31,7 +31,7 @@ class Settings:
     sigma_es0: float = 1.0  # spread of the samples, as the norm of a whole direction
     sigma_es: str = "tied"  # fixed, or tied: it grows and shrinks with sigma
     # Guided search
-    surrogate: str = "policy-gradient"  # or natural-gradient, updates (past directions d_k), none (isotropic)
+    surrogate: str = "policy-gradient"  # policy-gradient, updates (past directions d_k), or none (isotropic)
     m: int = 20  # surrogates kept
     warm_up: int = 20  # iterations that only collect surrogates
     alpha: float = 0.5  # share of the samples' variance outside the guiding subspace
@@ -76,7 +76,7 @@ class Settings:
         need(0 < self.discount <= 1, f"discount must lie in (0, 1], got {self.discount}")
         choices = {
             "sigma_es": ("fixed", "tied"),
-            "surrogate": ("policy-gradient", "natural-gradient", "updates", "none"),
+            "surrogate": ("policy-gradient", "updates", "none"),
             "shaping": tuple(SHAPINGS),
             "restoration": ("merit", "violation", "none"),
             "incumbent": ("fresh", "kept"),

@@ -2,10 +2,6 @@
 
 G = sum_t A_t grad log pi(a_t | s_t) with A_t = R_t - V_v(s_t), averaged over the population. The gradient of the tanh
 network is written out, so that workers can compute it in NumPy and the device in JAX with one implementation.
-
-Where layers are wide, most of G is in what all units of a layer have in common, and a hundredth of the step that other
-directions allow is too long there. The natural gradient takes that out: each layer's G by the inverse of the second
-moments of its inputs, which is the Fisher matrix of its weights up to what the outputs contribute.
 """
 
 from __future__ import annotations
@@ -15,7 +11,7 @@ from typing import Any, NamedTuple
 
 from pcces.arrays import array_namespace
 from pcces.factor import inverse_factor
-from pcces.rl.policy import Layer, Policy, affine, back
+from pcces.rl.policy import Policy, affine, back
 
 Array = Any
 
@@ -28,10 +24,8 @@ class Critic(NamedTuple):
     weights: Array  # (F,) v
 
 
-GRADIENTS = ("policy-gradient", "natural-gradient")  # surrogates that come from trajectories
 DECAY = 0.9  # of what the critic learnt an iteration ago
 RIDGE = 1e-3
-DAMPING = 0.01  # of a layer's second moments, as a share of their mean
 
 
 def init_critic(observation_size: int, like: Array) -> Critic:
@@ -93,65 +87,19 @@ def policy_gradient(policy: Policy, x: Array, observations: Array, actions: Arra
     """
     xp = array_namespace(x)
     layers, log_std = policy.unpack(x)
-    inputs = layer_inputs(layers, observations)
-    slopes, log_std_slopes = policy.score(affine(layers[-1], inputs[-1]), log_std, actions)
-    delta = slopes * advantages
-    parts = []
-    for number, h in reversed(list(enumerate(inputs))):
-        parts.append(xp.reshape(flat(with_one(h)) @ flat(delta).T, (-1,)))
-        if number:
-            delta = back(layers[number], delta) * (1 - h**2)
-    return xp.concat([*reversed(parts), xp.sum(flat(log_std_slopes * advantages), axis=1)])
-
-
-def layer_inputs(layers: list[Layer], observations: Array) -> list[Array]:
-    """What each layer sees."""
-    xp = array_namespace(observations)
     inputs = [observations]
     for layer in layers[:-1]:
         inputs.append(xp.tanh(affine(layer, inputs[-1])))
-    return inputs
+    slopes, log_std_slopes = policy.score(affine(layers[-1], inputs[-1]), log_std, actions)
+    delta = slopes * advantages
 
+    def flat(rows: Array) -> Array:
+        return xp.reshape(rows, (rows.shape[0], math.prod(rows.shape[1:])))
 
-def with_one(h: Array) -> Array:
-    """A layer's inputs, and a one whose weight is the bias."""
-    xp = array_namespace(h)
-    return xp.concat([h, xp.ones_like(h[:1])])
-
-
-def flat(rows: Array) -> Array:
-    """(rows, T) or (rows, T, B) as (rows, all)."""
-    return array_namespace(rows).reshape(rows, (rows.shape[0], math.prod(rows.shape[1:])))
-
-
-def input_moments(policy: Policy, x: Array, observations: Array, alive: Array | None = None) -> Array:
-    """sum_t h_t h_t^T of every layer's inputs and one, flat and one after the other; arguments as `policy_gradient`.
-
-    `alive` (T, B): steps that count.
-    """
-    xp = array_namespace(x)
-    layers, _ = policy.unpack(x)
-    rows = [with_one(h) if alive is None else with_one(h) * alive for h in layer_inputs(layers, observations)]
-    return xp.concat([xp.reshape(flat(h) @ flat(h).T, (-1,)) for h in rows])
-
-
-def natural_gradient(policy: Policy, gradient: Array, moments: Array, steps: Array) -> Array:
-    """A policy gradient with each layer's part by the inverse of its inputs' second moments, over so many steps.
-
-    >>> import numpy as np
-    >>> from pcces.envs.task import Discrete
-    >>> policy, moments = Policy(1, Discrete(2), hidden=()), np.array([[4.0, 0.0], [0.0, 1.0]])
-    >>> natural_gradient(policy, np.array([4.0, 8.0, 1.0, 1.0]), moments.reshape(-1), 1.0).round(1)
-    array([1., 2., 1., 1.])
-    """
-    xp = array_namespace(gradient)
-    parts, i, j = [], 0, 0
-    for inputs, outputs in policy.shapes:
-        size = inputs + 1
-        matrix = xp.reshape(moments[j : j + size**2], (size, size)) / steps
-        damped = matrix + DAMPING * xp.linalg.trace(matrix) / size * xp.eye(size, dtype=matrix.dtype)
-        factor, _ = inverse_factor(damped)
-        layer = xp.reshape(gradient[i : i + size * outputs], (size, outputs))
-        parts.append(xp.reshape(factor.T @ (factor @ layer), (-1,)))
-        i, j = i + size * outputs, j + size**2
-    return xp.concat([*parts, gradient[i:]])
+    parts = []
+    for number, h in reversed(list(enumerate(inputs))):
+        with_one = xp.concat([h, xp.ones_like(h[:1])])  # the bias is the weight of a one: one product for both
+        parts.append(xp.reshape(flat(with_one) @ flat(delta).T, (-1,)))
+        if number:
+            delta = back(layers[number], delta) * (1 - h**2)
+    return xp.concat([*reversed(parts), xp.sum(flat(log_std_slopes * advantages), axis=1)])
