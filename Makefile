@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo demo-blackbox test test-fast lint format bench-baselines bench-blackbox bench-bullet bench-device bench-engines bench-omnisafe bench-overhead bench-safety bench-scaling bench-training clean help
+.PHONY: demo demo-blackbox test test-fast lint format bench-baselines bench-blackbox bench-bullet bench-device bench-engines bench-omnisafe bench-overhead bench-safety bench-scaling clean help
 help:            ## what can be made here
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 22
 
@@ -53,9 +53,6 @@ bench-blackbox: .venv/.demo .venv-peers/.done  ## pcces against other constraine
 	$(BIN)/python benchmarks/blackbox/run.py --solvers pcces
 	.venv-peers/bin/python benchmarks/blackbox/run.py --solvers de cobyqa-margin pycma cobyqa nomad
 	@$(BIN)/python benchmarks/blackbox/table.py
-
-bench-training: .venv/.dev  ## train what docs/training.md reports, ten seeds each (an hour; goes on where it stopped)
-	@$(BIN)/python benchmarks/training.py
 
 bench-baselines: .venv/.dev .venv-peers/.done  ## the baselines: step sizes, OpenES beside evosax, PPO on tasks it must solve (an hour; goes on where it stopped)
 	@PYTHONPATH=. .venv-peers/bin/python benchmarks/baselines.py evosax

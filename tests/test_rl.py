@@ -242,7 +242,7 @@ def test_numpy_and_jax_take_the_same_decisions():
                 return Estimate(xp.asarray(8.0, dtype=xp.float32), y, xp.zeros_like(y))
 
             incumbent = exact(outputs(learner.es.x))
-            weights, d, moments = iteration.direction(learner, directions, outputs(points), incumbent, None, chosen)
+            weights, d, moments = iteration.direction(learner, directions, outputs(points), incumbent, chosen)
             x_trial = iteration.trial_point(learner, d, chosen)
             seen = iteration.Seen(*(xp.asarray(v, dtype=xp.float32) for v in (3.0, [1.0, 2.0], [4.0, 5.0])))
             surrogate = xp.asarray(generator.normal(size=policy.size).astype(np.float32))
@@ -421,3 +421,31 @@ def test_candidates_keep_the_best_when_there_are_many():
     assert len(candidates) <= 100
     assert candidates.x[candidates.order(1.0)[0], 0] == 50
     assert candidates.x[-1, 0] == 299
+
+
+def test_momentum_gathers_what_samples_keep_saying_and_scales_coordinates_alike():
+    chosen = make_settings(recombination="adam", population=4)
+    learner = iteration.start(np.zeros(4), identity(np.zeros(2)), 0, chosen)
+    said = np.array([5.0, -0.01, 0.0, 3.0])
+    for k in range(5):
+        d, moments = iteration.recombined(learner, said, chosen)
+        learner = learner._replace(moments=moments, es=learner.es._replace(k=np.asarray(k + 1)))
+    np.testing.assert_allclose(d, [0.5, -0.5, 0.0, 0.5], atol=1e-4)  # of length about one, whatever the units
+    d, _ = iteration.recombined(learner, -said, chosen)
+    assert d[0] > 0  # one contrary word does not turn it round
+    assert iteration.recombined(learner, said, make_settings())[0] is said
+
+
+def test_samples_are_ranked_by_the_slope_of_a_cost_the_incumbent_breaks():
+    chosen = make_settings(restoration="slope", population=4, shaping="raw")
+    learner = iteration.start(np.zeros(1), identity(np.zeros(2)), 1, chosen)
+    directions, y = (
+        np.array([[1.0], [2.0], [-1.0], [-2.0]]),
+        np.array([[0.0, -3.0], [0.0, -1.0], [0.0, -1.0], [0.0, -1.0]]),
+    )
+    incumbents = {
+        bad: Estimate(np.float64(4), np.array([0.0, c]), np.zeros(2)) for bad, c in ((True, 1.0), (False, -1.0))
+    }
+    weights = {bad: iteration.direction(learner, directions, y, e, chosen)[0] for bad, e in incumbents.items()}
+    assert weights[True][0] > weights[True][1]  # the cheaper sample pulls, though all keep the limit
+    assert np.all(weights[False] == weights[False][0])

@@ -60,7 +60,7 @@ def section(experiment: Experiment, store: Store, pictures: Path, beside: Path) 
     hours = sum(run["seconds"] for _, runs in found for run in runs.values()) / 3600
     lines += ["", f"Made on: {'; '.join(places)}. {hours:.1f} hours of training, seeds side by side counted each."]
     if missing:
-        lines.append(f"Not run: {missing} of {len(experiment.arms)} arms (`pcces reproduce {experiment.name} --list`).")
+        lines.append(f"Not run: {missing} of {len(experiment.arms)} arms.")
     return "\n".join([*lines, ""])
 
 

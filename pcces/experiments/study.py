@@ -71,9 +71,6 @@ class Study:
         threads: list[threading.Thread] = []
         try:
             while waiting or any(thread.is_alive() for thread in threads):
-                late = self.deadline is not None and time.perf_counter() - self.started > self.deadline
-                if late:
-                    break
                 if waiting and not places.empty():
                     job, cores_ = waiting.pop(0), places.get()
                     thread = threading.Thread(target=self._one, args=(job, cores_, places), daemon=True)

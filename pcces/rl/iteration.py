@@ -100,7 +100,7 @@ def broken(e: Estimate, sigma: Array, settings: Settings) -> Array:
 
 
 def direction(
-    learner: Learner, directions: Array, y: Array, incumbent: Estimate, guide: Array | None, settings: Settings
+    learner: Learner, directions: Array, y: Array, incumbent: Estimate, settings: Settings
 ) -> tuple[Array, Array, Moments]:
     """Steps 2 and 3: weights, d_k and its moments from the samples' outputs y (lambda, 1 + r)."""
     xp = array_namespace(y)
@@ -115,24 +115,7 @@ def direction(
         infeasible = broken(incumbent, learner.es.sigma, settings) > 0
         f = xp.where(infeasible, over + 1e-3 * f, feasible_first(f, over))
     weights = make_strategy(settings).weights(strategies.SHAPINGS[settings.shaping](f))
-    d = weights @ directions
-    if settings.blend > 0 and guide is not None:
-        d = (1 - settings.blend) * unit(d) + settings.blend * unit(guide)
-    return weights, *recombined(learner, d, settings)
-
-
-def unit(d: Array) -> Array:
-    """A direction of length one, or zero."""
-    xp = array_namespace(d)
-    length = xp.linalg.vector_norm(d)
-    return d / xp.where(length > 0, length, 1.0)
-
-
-def prices(learner: Learner, settings: Settings, costs: int) -> Array:
-    """What a unit of each cost is worth in the surrogate: rho where the incumbent, as last seen, breaks its limit."""
-    xp = array_namespace(learner.es.x)
-    bad = upper_bounds(learner.incumbent, settings)[:costs] > 0
-    return xp.where(bad, settings.rho, 0.0) if settings.priced else xp.zeros_like(bad, dtype=learner.es.x.dtype)
+    return weights, *recombined(learner, weights @ directions, settings)
 
 
 def recombined(learner: Learner, d: Array, settings: Settings) -> tuple[Array, Moments]:

@@ -101,7 +101,7 @@ def step(
         known = learner.incumbent.n > 0
         incumbent = jax.tree.map(lambda old, new: jnp.where(known, old, new), learner.incumbent, incumbent)
     guide, critic, seen = learn_from(policy, task, settings, learner, mine, trajectory)
-    weights, d, moments = iteration.direction(learner, directions, y, incumbent, guide, settings)
+    weights, d, moments = iteration.direction(learner, directions, y, incumbent, settings)
     x_trial = iteration.trial_point(learner, d, settings)
     trial_keys = keys[:n] if paired else jax.random.split(other_key, n)
     there = my_share(jnp.broadcast_to(x_trial[:, None], (x.size, n)))
@@ -153,11 +153,7 @@ def learn_from(
     observations = normalise(learner.normalizer, jnp.moveaxis(trajectory.observations, 1, 0))  # (size, T, B)
     phi = surrogate.features(observations, task.max_steps) * alive
     phi = phi.reshape(phi.shape[0], -1)
-    rewards = trajectory.rewards
-    if task.cost_names:
-        price = iteration.prices(learner, settings, len(task.cost_names))
-        rewards = rewards - (price[:, None] * trajectory.costs).sum(1)
-    to_go = surrogate.returns_to_go(rewards, settings.discount)
+    to_go = surrogate.returns_to_go(trajectory.rewards, settings.discount)
     advantages = (to_go - (learner.critic.weights @ phi).reshape(to_go.shape)) * alive
     actions = jnp.moveaxis(trajectory.actions, 0, -2)
     guide = surrogate.policy_gradient(policy, columns, observations, actions, advantages)

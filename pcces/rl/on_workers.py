@@ -162,7 +162,7 @@ class PCCESDriver:
         if guided and sampled.lesson is not None:
             guide = sampled.lesson.gradient
             critic = surrogate.learn(learner.critic, sampled.lesson.gram, sampled.lesson.moment)
-        weights, d, moments = iteration.direction(learner, directions, y, incumbent, guide, s)
+        weights, d, moments = iteration.direction(learner, directions, y, incumbent, s)
         x_trial = iteration.trial_point(learner, d, s)
         there = crew.play_point(x_trial, learner.normalizer, [int(e) for e in trial_seeds])
         trial = estimate(iteration.regularised(crew.outputs(there), x_trial, s))

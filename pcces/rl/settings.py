@@ -43,8 +43,6 @@ class Settings:
     )
     momentum: float = 0.9  # what remains of the mean direction, and
     momentum_squares: float = 0.99  # of its squares, an iteration later
-    blend: float = 0.0  # share of the surrogate itself in d_k
-    priced: bool = False  # whether the surrogate counts costs over their limit, too
     discount: float = 0.99  # of the surrogate's returns, and of the objective's where `discounted`
     # Objective and constraints
     mu: float = 1e-4
@@ -52,7 +50,7 @@ class Settings:
     discounted: bool = False  # whether the objective is the discounted return
     eps_c: float = 0.0
     constraint_z: float = 2.0  # accept on cost + z standard errors
-    restoration: str = "merit"  # merit: an infeasible incumbent minimises f + rho violation; violation; none
+    restoration: str = "merit"  # merit: an infeasible incumbent minimises f + rho violation; slope, violation, none
     rho: float = 1.0
     # Estimation
     episodes: int = 32  # N_k, of the trial point and of the incumbent
