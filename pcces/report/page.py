@@ -32,6 +32,7 @@ class Series:
     """A line of a chart, with a band around it where `low` and `high` are given.
 
     Series of one group have the same colour on the whole page, and one entry in the legend; without a group, the name is one.
+    `colour` fixes which of the eight colours it is; otherwise groups get them in order.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Series:
     low: Sequence[float] | None = None
     high: Sequence[float] | None = None
     group: str = ""
+    colour: int | None = None
 
     def __post_init__(self) -> None:
         lengths = {len(part) for part in (self.x, self.y, self.low, self.high) if part is not None}
@@ -71,6 +73,7 @@ class Chart:
     limits: Sequence[Limit] = ()
     x_label: str = "iteration"
     log: bool = False
+    log_x: bool = False
     note: str = ""
 
     def to_dict(self) -> dict[str, Any]:
@@ -83,6 +86,7 @@ class Chart:
             {
                 "name": s.name,
                 "group": s.group or s.name,
+                "colour": s.colour,
                 "x": finite(s.x),
                 "y": finite(s.y),
                 "low": finite(s.low) if s.low is not None else None,
@@ -91,7 +95,8 @@ class Chart:
             for s in self.series
         ]
         limits = [asdict(limit) for limit in self.limits if math.isfinite(limit.value)]
-        return {"title": self.title, "series": series, "limits": limits, "xLabel": self.x_label, "log": self.log}
+        axes = {"xLabel": self.x_label, "log": self.log, "logX": self.log_x}
+        return {"title": self.title, "series": series, "limits": limits, **axes}
 
 
 def finite(values: Sequence[float]) -> list[float | None]:
