@@ -446,24 +446,53 @@ def plot(
 
 @app.command("report")
 def report_(
-    paths: RunFolders,
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN...",
+            help="Folders of runs, or the folder of a study (`pcces reproduce`), or a search saved by `Optimizer.save`.",
+            show_default=False,
+        ),
+    ],
     out: Annotated[Path | None, typer.Option(show_default="RUN/report.html", help="The page.")] = None,
+    figures: Annotated[
+        Path | None, typer.Option(help="Draw its curves into this folder, too, as PNG and PDF.", show_default=False)
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Write one HTML page about one or more runs.
+    """Write one HTML page about one or more runs, or about a study.
 
-    Certificates, curves, an animation, final numbers and configuration; one file, works offline.
+    Certificates, curves, an animation, final numbers and configuration; one file, works offline. Of a study: the paper's
+    claims and the verdict on each figure and table.
 
     \b
     pcces report runs/CartSafe-v0/pcces-* --out cartsafe.html
+    pcces report results --figures paper/figures
+    pcces report search.npz
     """
     from pcces import report
+    from pcces.experiments import study_page
+    from pcces.experiments.arms import Store
+    from pcces.optimizer import Optimizer
+    from pcces.report.search import charts, search_page
 
+    drawn: list[Path] = []
     with refusing():
-        runs = loaded(paths)
-        path = out or together(paths) / "report.html"
-    report.write(runs, path)
-    announce({"report": path}, as_json)
+        if len(paths) == 1 and paths[0].is_file():
+            result = Optimizer.load(paths[0]).result
+            path = search_page(result).save(out or paths[0].with_suffix(".html"))
+            drawn = report.draw_both(charts(result), figures, paths[0].stem) if figures else []
+        elif len(paths) == 1 and not (paths[0] / "config.json").exists() and Store(paths[0]).arms():
+            store = Store(paths[0])
+            path = study_page.study_page(store).save(out or paths[0] / "report.html")
+            drawn = study_page.figures(store, figures) if figures else []
+        else:
+            runs = loaded(paths)
+            path = report.write(runs, out or together(paths) / "report.html")
+            for task in dict.fromkeys(run.config["task"] for run in runs) if figures else ():
+                some = [run for run in runs if run.config["task"] == task]
+                drawn += report.draw_both(report.charts(some), figures, task.replace("/", "-"))
+    announce({"report": path} | ({"figures": [str(one) for one in drawn]} if figures else {}), as_json)
 
 
 @app.command()
@@ -591,6 +620,7 @@ def announce(data: dict[str, Any], as_json: bool) -> None:
         return
     for name, value in data.items():
         words = ", ".join(f"{k} {v:g}" for k, v in value.items()) if isinstance(value, dict) else value
+        words = ", ".join(words) if isinstance(words, list) else words
         if words != "":
             typer.echo(f"{name}: {words}")
 

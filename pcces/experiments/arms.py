@@ -190,6 +190,10 @@ class Store:
         """What an arm's results were made with."""
         return dict(self._load(self.file(arm))["where"])
 
+    def settings(self, arm: Arm) -> dict[str, Any]:
+        """All settings an arm's results were made with."""
+        return dict(self._load(self.file(arm))["settings"])
+
     def add(self, arm: Arm, records: Iterable[Record], where: dict[str, Any]) -> None:
         """Keep results; seeds that are there already are replaced."""
         runs = self.read(arm) | {one["seed"]: one for one in records}

@@ -72,7 +72,9 @@ def nowhere_lower(_: Experiment, found: Sequence[Found]) -> Finding:
     """PCCES's returns are nowhere clearly lower than another algorithm's with as many samples and iterations."""
     parts = [_beside(name, some) for name, some in _by_rival(comparisons(found)).items()]
     literal = _by_rival(comparisons(found, "paper"))
-    remarks = [f"With the paper's own settings (paper preset): {_beside(*pair).said}" for pair in literal.items()]
+    remarks = [
+        f"With the paper's own settings (paper preset) {_beside(*pair, briefly=True).said}" for pair in literal.items()
+    ]
     more = [c.ours.steps() / c.theirs.steps() for c in comparisons(found) if _rival(c)]
     if more:
         remarks.append(
@@ -108,14 +110,14 @@ def _by_rival(some: Sequence[Comparison]) -> dict[str, list[Comparison]]:
     return found
 
 
-def _beside(name: str, some: Sequence[Comparison]) -> Part:
+def _beside(name: str, some: Sequence[Comparison], briefly: bool = False) -> Part:
     words = [verdict(one.gap) for one in some]
     lower = [f"{place(one.ours)} ({one.gap})" for one, word in zip(some, words) if word == "lower"]
     won = wins([(one.ours.values("return"), one.theirs.values("return")) for one in some])
     said = (
         f"beside {name}, of {len(some)} comparisons: higher in {words.count('higher')}, no clear difference in"
         f" {words.count('no clear difference')}, lower in {len(lower)}"
-        + (f": {'; '.join(lower)}" if lower else "")
+        + (f": {'; '.join(lower)}" if lower and not briefly else "")
         + f". A run of PCCES ends higher with probability {won}."
     )
     return Part(not lower, said)
@@ -137,7 +139,7 @@ def feasible_where_others_are_not(_: Experiment, found: Sequence[Found]) -> Find
         return Finding()
     parts = [_feasible(ours), _not_always(others), _at_no_lower_return(ours, others)]
     literal = [one for one in found if one.asked.preset == "paper"]
-    remarks = [f"With the paper's own settings (paper preset): {_feasible(literal).said}"] if literal else []
+    remarks = [f"With the paper's own settings (paper preset) {_feasible(literal).said}"] if literal else []
     returned = ", ".join(
         f"{name} {sum(o.certified() for o in some)} of {sum(len(o.runs) for o in some)}"
         for name, some in _labelled(others).items()

@@ -23,7 +23,8 @@ class Found:
     asked: Arm
     ran: Arm
     runs: dict[int, Record]
-    where: dict[str, Any]
+    where: dict[str, Any]  # what they were made with
+    settings: dict[str, Any]  # all of the algorithm's
     full: bool  # whether all seeds ran, as long as asked for
 
     @property
@@ -97,7 +98,7 @@ def known(experiment: Experiment, store: Store) -> list[Found]:
         runs = {seed: run for seed, run in runs.items() if set(experiment.measures) <= set(run)}
         if runs:
             full = ran == arm and len(runs) == experiment.seeds
-            found.append(Found(arm, ran, runs, store.where(ran), full))
+            found.append(Found(arm, ran, runs, store.where(ran), store.settings(ran), full))
     return found
 
 

@@ -50,9 +50,14 @@ def answer(headline: Headline, found: Sequence[Found], finding: Finding) -> str:
     """Whether a claim holds, in a sentence."""
     if not finding.parts:
         return "Not tested yet."
-    arms = {arm.key for name in headline.experiments for arm in EXPERIMENTS[name].arms}
-    so_far = "" if sum(one.full for one in found) == len(arms) else ", in what has run so far"
+    so_far = "" if complete(headline, found) else ", in what has run so far"
     return f"This {'holds' if finding.verdict == REPRODUCED else 'does not hold'}{so_far}."
+
+
+def complete(headline: Headline, found: Sequence[Found]) -> bool:
+    """Whether all that a claim is tested on ran at full scale."""
+    arms = {arm.key for name in headline.experiments for arm in EXPERIMENTS[name].arms}
+    return sum(one.full for one in found) == len(arms)
 
 
 def together(names: Sequence[str], results: dict[str, list[Found]]) -> list[Found]:

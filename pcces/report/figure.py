@@ -81,3 +81,8 @@ def draw(charts: Sequence[Chart], path: str | Path, title: str = "", columns: in
     )
     figure.savefig(path, dpi=120, metadata=unstamped)  # the same data give the same file
     return path
+
+
+def draw_both(charts: Sequence[Chart], folder: str | Path, name: str, columns: int = 2) -> list[Path]:
+    """The charts as a PNG and as a PDF."""
+    return [draw(charts, Path(folder) / f"{name}.{ending}", columns=columns) for ending in ("png", "pdf")]
