@@ -5,47 +5,18 @@ import math
 
 import numpy as np
 import pytest
+from made_up import WHERE, about, experiment, record, study
 from typer.testing import CliRunner
 
 from pcces.cli import app
 from pcces.experiments import claims, curves, measures
 from pcces.experiments.arms import Arm, Store, ends, rounded, thinned
-from pcces.experiments.catalogue import EXPERIMENTS, HEADLINES, SCALES, Experiment, Reported, scaled
+from pcces.experiments.catalogue import EXPERIMENTS, HEADLINES, SCALES, Reported, scaled
 from pcces.experiments.found import known
 from pcces.experiments.page import answer, page, section
 from pcces.experiments.statistics import band, beside_paper, difference, mean_interval, verdict, wins
 from pcces.experiments.study import Job, Study, jobs_for
 from pcces.experiments.tables import judged
-
-WHERE = {"device": "cpu", "cores": 2, "machine": "x", "versions": {}}
-
-
-def record(seed, value, cost=None, certified=True, **more):
-    """What a run leaves, made up."""
-    curve = {"return": [0.0, value], "entropy": [9.0, 1.0], "success": [0.0, 0.5], "sigma": [0.3, 0.1]}
-    curve |= {"iteration": [0, 1], "steps": [10, 20]}
-    costs = [] if cost is None else [cost]
-    if costs:
-        curve["cost_c"] = [cost + 1, cost]
-    return {
-        "seed": seed, "return": value, "costs": costs, "entropy": 1.0, "length": 5.0, "episodes": 10,
-        "certified": certified, "upper_bounds": [], "thresholds": [30.0] * len(costs), "entropy_bounds": [None, None],
-        "over": 0.25 if costs else None, "steps": 2e6, "seconds": 36.0, "curve": curve, **more,
-    }  # fmt: skip
-
-
-def experiment(*arms, judge=claims.nowhere_lower, **more):
-    return Experiment("name", "A title", "Figure 2", "a claim.", arms, judge, **{"seeds": 3} | more)
-
-
-def results(folder, **returns):
-    """Three seeds of PCCES and of others on CartPole-v0, with these mean returns."""
-    store, arms = Store(folder), []
-    for name, mean in returns.items():
-        algorithm, _, preset = name.partition("_")
-        arms.append(Arm("CartPole-v0", algorithm, preset or "default", population=40))
-        store.add(arms[-1], [record(i, mean + i) for i in range(3)], WHERE)
-    return store, experiment(*arms)
 
 
 def test_an_arm_is_found_again_by_what_it_is(tmp_path):
@@ -134,7 +105,8 @@ def test_bands_hold_the_mean_of_every_point():
 
 
 def test_a_claim_of_higher_returns_is_judged_by_intervals(tmp_path):
-    store, e = results(tmp_path, pcces=100.0, pcces_paper=50.0, openes=90.0, asebo=100.0)
+    store = study(tmp_path, pcces=100.0, pcces_paper=50.0, openes=90.0, asebo=100.0)
+    e = about(store)
     words, finding = judged(e, known(e, store))
     assert words == "reproduced" and [part.holds for part in finding.parts] == [True, True]
     assert "higher in 1" in finding.parts[0].said and "no clear difference in 1" in finding.parts[1].said
@@ -144,7 +116,8 @@ def test_a_claim_of_higher_returns_is_judged_by_intervals(tmp_path):
 
 
 def test_where_the_claim_does_not_hold_it_says_so(tmp_path):
-    store, e = results(tmp_path, pcces=100.0, openes=110.0)
+    store = study(tmp_path, pcces=100.0, openes=110.0)
+    e = about(store)
     words, finding = judged(e, known(e, store))
     assert (
         words == "not reached" and "lower in 1: CartPole-v0, 40 samples (-10.0 [-10.0, -10.0])" in finding.parts[0].said
@@ -154,7 +127,8 @@ def test_where_the_claim_does_not_hold_it_says_so(tmp_path):
 
 
 def test_what_is_not_complete_is_not_called_reproduced(tmp_path):
-    store, e = results(tmp_path, pcces=100.0, openes=90.0)
+    store = study(tmp_path, pcces=100.0, openes=90.0)
+    e = about(store)
     more = experiment(*e.arms, Arm("Acrobot-v1"))
     assert judged(more, known(more, store))[0] == "not run at full scale; so far reproduced"
     fewer = experiment(*e.arms, seeds=4)
@@ -264,7 +238,8 @@ def test_variance_falls_as_the_theory_asks(tmp_path):
 
 
 def test_one_colour_an_algorithm_and_one_panel_a_task_and_population(tmp_path):
-    store, e = results(tmp_path, pcces=1.0, pcces_paper=2.0, openes=3.0)
+    store = study(tmp_path, pcces=1.0, pcces_paper=2.0, openes=3.0)
+    e = about(store)
     (chart,) = curves.panels(e, known(e, store))
     assert chart.title == "CartPole-v0, 40 samples: return"
     assert [(s.group, s.colour) for s in chart.series] == [("PCCES", 0), ("PCCES, paper preset", 5), ("OpenES", 1)]
@@ -276,7 +251,7 @@ def test_one_colour_an_algorithm_and_one_panel_a_task_and_population(tmp_path):
 def test_the_whole_page_without_results_and_twice_the_same(tmp_path):
     empty = page(Store(tmp_path), tmp_path / "img", tmp_path)
     assert empty.count("Verdict: **not run**") == len(EXPERIMENTS) and empty.count("**Not tested yet.**") == 2
-    store, _ = results(tmp_path, pcces=100.0, openes=90.0)
+    store = study(tmp_path, pcces=100.0, openes=90.0)
     first = page(store, tmp_path / "img", tmp_path)
     picture = (tmp_path / "img" / "entropy.png").read_bytes()
     assert "**This holds, in what has run so far.**" in first and page(store, tmp_path / "img", tmp_path) == first

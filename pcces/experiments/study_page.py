@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from pcces.experiments.arms import Store
 from pcces.experiments.catalogue import EXPERIMENTS, HEADLINES, Experiment
@@ -14,6 +13,7 @@ from pcces.experiments.page import answer, complete, together
 from pcces.experiments.tables import Rows, beside, finals, judged, made_on, scale
 from pcces.report import (
     Chapter,
+    Chart,
     Charts,
     Contents,
     Details,
@@ -23,7 +23,6 @@ from pcces.report import (
     Section,
     Table,
     Verdict,
-    draw_both,
 )
 
 BANDS = "Every point is a mean over fresh episodes of that iteration's policy; lines are means over seeds, bands their 95 % bootstrap intervals."
@@ -126,11 +125,11 @@ def configurations(found: Sequence[Found]) -> list[Section]:
     ]
 
 
-def figures(store: Store, folder: str | Path) -> list[Path]:
-    """A PNG and a PDF of every experiment that has results, for papers and slides."""
-    made = []
-    for experiment in EXPERIMENTS.values():
-        found = known(experiment, store)
-        if found:
-            made += draw_both(panels(experiment, found), folder, experiment.name, columns(experiment, found))
-    return made
+def pictures(store: Store) -> dict[str, tuple[list[Chart], int]]:
+    """The charts of every experiment that has results, and how many stand beside each other."""
+    found = {name: known(experiment, store) for name, experiment in EXPERIMENTS.items()}
+    return {
+        name: (panels(EXPERIMENTS[name], some), columns(EXPERIMENTS[name], some))
+        for name, some in found.items()
+        if some
+    }
