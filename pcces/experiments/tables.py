@@ -106,6 +106,8 @@ def judged(experiment: Experiment, found: Sequence[Found]) -> tuple[str, Finding
 def scale(experiment: Experiment, found: Sequence[Found]) -> str:
     """How much of an experiment there is."""
     full, arms = sum(one.full for one in found), len(experiment.arms)
+    if not found:
+        return f"none of {arms} arms has run"
     less = len(found) - full
     said = f"{full} of {arms} arms at full scale ({experiment.seeds} seeds)"
     return (
