@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from pcces import algorithm, strategies
 from pcces.arrays import array_namespace
-from pcces.barrier import barrier, comparable, feasible_first, violation
+from pcces.barrier import barrier, comparable, violation
 from pcces.estimation import Estimate
 from pcces.rl.normalizer import Normalizer, carry_over, update
 from pcces.rl.policy import Policy
@@ -104,16 +104,10 @@ def direction(
 ) -> tuple[Array, Array, Moments]:
     """Steps 2 and 3: weights, d_k and its moments from the samples' outputs y (lambda, 1 + r)."""
     xp = array_namespace(y)
-    f, over = y[:, 0], violation(y[:, 1:], settings.eps_c * learner.es.sigma)
-    if settings.restoration == "merit":
-        f = f + settings.rho * over
-    elif settings.restoration == "slope":
-        c = y[:, 1:] - settings.eps_c * learner.es.sigma
+    f, c = y[:, 0], y[:, 1:] - settings.eps_c * learner.es.sigma
+    if settings.restoration == "merit":  # while the incumbent breaks a limit, every bit of its cost has the price rho
         bad = upper_bounds(incumbent, settings) > settings.eps_c * learner.es.sigma
         f = f + settings.rho * xp.sum(xp.where(bad, c, xp.clip(c, 0.0, None)), axis=1)
-    elif settings.restoration == "violation":
-        infeasible = broken(incumbent, learner.es.sigma, settings) > 0
-        f = xp.where(infeasible, over + 1e-3 * f, feasible_first(f, over))
     weights = make_strategy(settings).weights(strategies.SHAPINGS[settings.shaping](f))
     return weights, *recombined(learner, weights @ directions, settings)
 
@@ -155,11 +149,10 @@ def conclude(
     xp = array_namespace(x_trial)
     es, sigma = learner.es, learner.es.sigma
     over_trial, over = broken(trial, sigma, settings), broken(incumbent, sigma, settings)
-    if settings.restoration == "none":
-        f_trial, f_k = barrier(trial.f, over_trial), incumbent.f
+    if settings.restoration == "merit":
+        f_trial, f_k = comparable(trial.f, over_trial, incumbent.f, over, settings.rho)
     else:
-        rho = settings.rho if settings.restoration in ("merit", "slope") else None
-        f_trial, f_k = comparable(trial.f, over_trial, incumbent.f, over, rho)
+        f_trial, f_k = barrier(trial.f, over_trial), incumbent.f
     decided, success = algorithm.decide(es, x_trial, f_trial, f_k, settings.rule)
 
     waiting = es.k < settings.warm_up

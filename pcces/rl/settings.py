@@ -22,7 +22,7 @@ class Settings:
     last_layer: float = 2.0  # scale of the last layer's weights at the start
     initial_tries: int = 1024  # random policies of which the best is x_0
     # Step sizes
-    sigma0: float = 0.3
+    sigma0: float = 1.0
     sigma_min: float = 0.0
     sigma_max: float = 2.0
     growth: float = 1.05
@@ -34,13 +34,11 @@ class Settings:
     # Guided search
     surrogate: str = "policy-gradient"  # policy-gradient, updates (past directions d_k), or none (isotropic)
     m: int = 20  # surrogates kept
-    warm_up: int = 20  # iterations that only collect surrogates
+    warm_up: int = 1  # iterations that only collect surrogates
     alpha: float = 0.5  # share of the samples' variance outside the guiding subspace
     beta: float = 20.0  # scale of the recombination
     shaping: str = "rank"
-    recombination: str = (
-        "mean"  # mean: d_k is the samples' weighted mean; adam: with momentum, coordinates scaled alike
-    )
+    recombination: str = "adam"  # mean: d_k is the samples' weighted mean; adam: that with momentum, coordinates alike
     momentum: float = 0.9  # what remains of the mean direction, and
     momentum_squares: float = 0.99  # of its squares, an iteration later
     discount: float = 0.99  # of the surrogate's returns, and of the objective's where `discounted`
@@ -50,12 +48,12 @@ class Settings:
     discounted: bool = False  # whether the objective is the discounted return
     eps_c: float = 0.0
     constraint_z: float = 2.0  # accept on cost + z standard errors
-    restoration: str = "merit"  # merit: an infeasible incumbent minimises f + rho violation; slope, violation, none
+    restoration: str = "merit"  # merit: an infeasible incumbent minimises f + rho violation; none: it waits for luck
     rho: float = 1.0
     # Estimation
     episodes: int = 32  # N_k, of the trial point and of the incumbent
     metric_episodes: int = 32  # fresh episodes of x_k behind an iteration's metrics, at least `episodes`
-    member_episodes: int = 2  # episodes a sample is judged by
+    member_episodes: int = 4  # episodes a sample is judged by
     incumbent: str = "fresh"  # fresh: estimated anew every iteration; kept: as the paper's Step 4 reads
     common_random_numbers: bool = True  # trial and incumbent, and mirrored pairs, play the same episodes
     normalise: bool = True  # observations
@@ -85,7 +83,7 @@ class Settings:
             "surrogate": ("policy-gradient", "updates", "none"),
             "shaping": tuple(SHAPINGS),
             "recombination": ("mean", "adam"),
-            "restoration": ("merit", "slope", "violation", "none"),
+            "restoration": ("merit", "none"),
             "incumbent": ("fresh", "kept"),
         }
         for name, allowed in choices.items():
@@ -114,6 +112,8 @@ PAPER = Settings(
     growth=1.01,
     shrink=0.99,
     beta=5.0,
+    recombination="mean",
+    warm_up=20,
     initial_tries=1,
     last_layer=1.0,
     member_episodes=1,
