@@ -12,11 +12,12 @@ from pcces.cli import app
 from pcces.experiments import claims, curves, measures
 from pcces.experiments.arms import Arm, Store, ends, rounded, thinned
 from pcces.experiments.catalogue import EXPERIMENTS, HEADLINES, SCALES, Reported, scaled
-from pcces.experiments.found import known
+from pcces.experiments.found import at_equal_steps, comparisons, known
 from pcces.experiments.page import answer, page, section
 from pcces.experiments.statistics import band, beside_paper, difference, mean_interval, verdict, wins
 from pcces.experiments.study import Job, Study, jobs_for
 from pcces.experiments.tables import judged
+from pcces.rl.train import load
 
 
 def test_an_arm_is_found_again_by_what_it_is(tmp_path):
@@ -113,6 +114,23 @@ def test_a_claim_of_higher_returns_is_judged_by_intervals(tmp_path):
     assert any("paper preset" in line and "lower in 1" in line for line in finding.remarks)
     most = claims.higher_on_most(e, known(e, store))
     assert most.verdict == "not reached" and "on 0 of 1 tasks" in most.parts[-1].said
+
+
+def test_more_steps_are_no_merit(tmp_path):
+    store = study(tmp_path, openes=10.0)
+    ours = Arm("CartPole-v0", population=40)
+    runs = [record(i, 20.0) | {"steps": 4e6} for i in range(3)]
+    for run in runs:
+        run["curve"] |= {"return": [5.0, 20.0], "steps": [2e6, 4e6]}
+    store.add(ours, runs, WHERE)
+    cheap = store.read(store.arms()[0])
+    for run in cheap.values():
+        run["curve"] |= {"return": [0.0, run["return"]], "steps": [1e6, 2e6]}
+    store.add(store.arms()[0], cheap.values(), WHERE)
+    e = about(store)
+    (one,) = comparisons(known(e, store))
+    assert verdict(one.gap) == "higher" and at_equal_steps(one).middle == pytest.approx(5.0 - 11.0)
+    assert "lower in 1 of 1" in e.judge(e, known(e, store)).remarks[-1]
 
 
 def test_where_the_claim_does_not_hold_it_says_so(tmp_path):
@@ -235,6 +253,16 @@ def test_variance_falls_as_the_theory_asks(tmp_path):
             store.add(arm, [record(i, 1.0, 1.0, variance=measured) for i in range(10)], WHERE)
         assert judged(e, known(e, store))[0] == words
     assert "| CartSafe-v0 | f | 4 | 4 |" in section(e, known(e, store), tmp_path / "img", tmp_path)
+
+
+def test_variance_is_measured_on_the_policy_that_came_out(one):
+    run = load(one.folder)
+    measured = measures.variance(run)
+    fresh = run.evaluate(4000, seed=5)
+    assert list(measured) == ["samples", "f", "off_centre"]
+    for name, error in (("f", fresh["return_error"]), ("off_centre", fresh["costs_error"][0])):
+        assert measured[name][0] == pytest.approx(4000 * error**2, rel=0.2)
+        assert measured[name][5] == pytest.approx(measured[name][0] / 32, rel=0.3)
 
 
 def test_one_colour_an_algorithm_and_one_panel_a_task_and_population(tmp_path):

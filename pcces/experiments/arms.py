@@ -181,7 +181,9 @@ class Store:
         """All that there are results of."""
         found = []
         for file in sorted(self.folder.glob("*_*_*.json")):
-            said = self._load(file)["arm"]
+            said = self._load(file).get("arm")
+            if said is None:
+                continue  # not ours
             settings = {name: tuple(v) if isinstance(v, list) else v for name, v in said["settings"].items()}
             found.append(Arm(**said | {"settings": settings}))
         return found

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pcces.experiments.found import Comparison, Found, by_task, comparisons
+from pcces.experiments.found import Comparison, Found, at_equal_steps, by_task, comparisons, feasible
 from pcces.experiments.statistics import Interval, beside_paper, difference, mean_interval, verdict, wins
 
 if TYPE_CHECKING:
@@ -75,11 +75,14 @@ def nowhere_lower(_: Experiment, found: Sequence[Found]) -> Finding:
     remarks = [
         f"With the paper's own settings (paper preset) {_beside(*pair, briefly=True).said}" for pair in literal.items()
     ]
-    more = [c.ours.steps() / c.theirs.steps() for c in comparisons(found) if _rival(c)]
-    if more:
+    some = [one for one in comparisons(found) if _rival(one)]
+    if some:
+        more = [one.ours.steps() / one.theirs.steps() for one in some]
+        words = [verdict(at_equal_steps(one)) for one in some]
         remarks.append(
-            f"Samples are policies tried in an iteration. In steps of the task, PCCES played {min(more):.2g} to"
-            f" {max(more):.2g} times as many: its trial point and incumbent have episodes of their own."
+            f"Samples are the policies tried in an iteration. PCCES also plays its trial point and incumbent; in all it played"
+            f" {min(more):.2g} to {max(more):.2g} times the steps of the other. Compared after equally many steps: higher in {words.count('higher')},"
+            f" no clear difference in {words.count('no clear difference')}, lower in {words.count('lower')} of {len(words)}."
         )
     return Finding(parts, remarks=remarks)
 
@@ -115,7 +118,7 @@ def _beside(name: str, some: Sequence[Comparison], briefly: bool = False) -> Par
     lower = [f"{place(one.ours)} ({one.gap})" for one, word in zip(some, words) if word == "lower"]
     won = wins([(one.ours.values("return"), one.theirs.values("return")) for one in some])
     said = (
-        f"beside {name}, of {len(some)} comparisons: higher in {words.count('higher')}, no clear difference in"
+        f"beside {name}, of {len(some)} comparison{'s' * (len(some) != 1)}: higher in {words.count('higher')}, no clear difference in"
         f" {words.count('no clear difference')}, lower in {len(lower)}"
         + (f": {'; '.join(lower)}" if lower and not briefly else "")
         + f". A run of PCCES ends higher with probability {won}."
@@ -186,11 +189,11 @@ def _at_no_lower_return(ours: Sequence[Found], others: Sequence[Found]) -> Part:
         for theirs in others:
             if theirs.asked.task != mine.asked.task or theirs.ran.iterations != mine.ran.iterations:
                 continue
-            feasible = {s: r["return"] for s, r in theirs.runs.items() if r["costs"][0] <= r["thresholds"][0]}
-            if len(set(feasible) & set(mine.runs)) < 2:
+            returns = {seed: theirs.returns[seed] for seed, run in theirs.runs.items() if feasible(run)}
+            if len(set(returns) & set(mine.runs)) < 2:
                 continue
             compared += 1
-            gap = difference(mine.returns, feasible)
+            gap = difference(mine.returns, returns)
             if verdict(gap) == "lower":
                 lower.append(f"{theirs.asked.label} on {mine.asked.task} ({gap})")
     said = f"returns clearly lower than those of another's feasible policies, in {compared} comparisons: {len(lower)}"

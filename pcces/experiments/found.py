@@ -39,7 +39,7 @@ class Found:
 
     def values(self, name: str) -> list[float]:
         """A number of every run."""
-        return [math.nan if run[name] is None else float(run[name]) for run in self.runs.values()]
+        return [number(run[name]) for run in self.runs.values()]
 
     @property
     def returns(self) -> dict[int, float]:
@@ -63,16 +63,16 @@ class Found:
 
     def mean_cost(self) -> Interval:
         """Of the policies returned."""
-        return mean_interval([run["costs"][0] for run in self.runs.values()])
+        return mean_interval([number(run["costs"][0]) for run in self.runs.values()])
 
     def last_costs(self) -> list[float]:
         """The first cost at the end of training: a mean over the last iterations."""
         assert self.cost is not None
-        return [float(run["curve"][self.cost][-1]) for run in self.runs.values()]
+        return [number(run["curve"][self.cost][-1]) for run in self.runs.values()]
 
     def keeps(self) -> int:
         """Of how many runs the policy returned costs no more than it may, on fresh episodes."""
-        return sum(all(c <= t for c, t in zip(run["costs"], run["thresholds"])) for run in self.runs.values())
+        return sum(map(feasible, self.runs.values()))
 
     def certified(self) -> int:
         """Of how many runs the policy returned is certified."""
@@ -85,6 +85,16 @@ class Found:
     def steps(self) -> float:
         """Of the task, a seed."""
         return math.fsum(self.values("steps")) / len(self.runs)
+
+
+def number(value: float | None) -> float:
+    """What JSON could not hold was none."""
+    return math.nan if value is None else float(value)
+
+
+def feasible(run: Record) -> bool:
+    """Whether the policy that a run returned costs no more than it may, on fresh episodes."""
+    return all(number(cost) <= limit for cost, limit in zip(run["costs"], run["thresholds"]))
 
 
 def known(experiment: Experiment, store: Store) -> list[Found]:
@@ -141,6 +151,20 @@ def comparisons(found: Sequence[Found], preset: str = "default") -> list[Compari
             if other and alike(ours, theirs) and len(set(ours.runs) & set(theirs.runs)) > 1:
                 made.append(Comparison(ours, theirs, difference(ours.returns, theirs.returns)))
     return made
+
+
+def at_equal_steps(one: Comparison) -> Interval:
+    """The same difference where the one that played fewer steps of the task ended: of the policies that each had then."""
+    ours, theirs = one.ours.runs, one.theirs.runs
+    ends = {seed: min(ours[seed]["steps"], theirs[seed]["steps"]) for seed in set(ours) & set(theirs)}
+    return difference(*({seed: _after(runs[seed], end) for seed, end in ends.items()} for runs in (ours, theirs)))
+
+
+def _after(run: Record, steps: float) -> float:
+    """The return of a run's policy when it had played so many steps."""
+    curve = run["curve"]
+    passed = [i for i, played in enumerate(curve["steps"]) if played <= steps * (1 + 1e-9)]
+    return number(curve["return"][passed[-1] if passed else 0])
 
 
 def alike(one: Found, other: Found) -> bool:
