@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo demo-blackbox test test-fast lint format bench-baselines bench-blackbox bench-bullet bench-device bench-engines bench-omnisafe bench-overhead bench-safety bench-scaling clean help
+.PHONY: demo demo-blackbox docs test test-fast lint format bench-baselines bench-blackbox bench-bullet bench-device bench-engines bench-omnisafe bench-overhead bench-safety bench-scaling clean help
 help:            ## what can be made here
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 22
 
@@ -24,6 +24,9 @@ demo: .venv/.demo  ## the main job, start to end: train a policy under a cost li
 
 demo-blackbox: .venv/.demo  ## a black box: an inventory's cost under a service level, with the certificate and a picture
 	@$(BIN)/python examples/inventory.py
+
+docs: .venv/.demo  ## the documentation as a site, site/index.html, with a reference made from the docstrings
+	@$(BIN)/python docs/build.py
 
 test: .venv/.dev   ## every test
 	$(BIN)/python -m pytest -n 2 --dist worksteal
@@ -85,4 +88,4 @@ bench-device: .venv/.dev .venv-peers/.done  ## generations and useful steps per 
 	@$(BIN)/python benchmarks/device.py
 
 clean:           ## remove what was built
-	rm -rf .venv .venv-peers .venv-omnisafe build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-peers .venv-omnisafe build site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,13 +18,30 @@ CERTIFIED, UNCERTIFIED, INFEASIBLE, RUNNING = 0, 1, 2, 3
 
 
 class Result(OptimizeResult):
-    """x, fun, constr, success, status, message, nit, nfev, certificate, history; `plot()` draws the search."""
+    """x, fun, constr, success, status, message, nit, nfev, certificate, history, rule; `plot()` draws the search."""
 
     def plot(self, path: Any = None) -> Any:
         """Draw objective, constraints, step size and sample sizes over evaluations; save it if a path is given."""
         from pcces.plot import plot_search
 
         return plot_search(self, path)
+
+    def report(self, path: str | Path, optimum: float | None = None) -> Path:
+        """Write the search as one HTML page that works offline: certificate, answer, curves.
+
+        Where the least feasible value of f is known, `optimum` adds the trace of the Lyapunov function of Theorem 1
+        (`pcces.theory`), from the estimates of f.
+
+        >>> import tempfile
+        >>> import pcces
+        >>> res = pcces.minimize(lambda x: (x**2).sum(), [1.0, 1.0], max_evaluations=300, rng=0)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     res.report(folder + "/search.html", optimum=0.0).name
+        'search.html'
+        """
+        from pcces.report.search import search_page
+
+        return search_page(self, optimum).save(path)
 
 
 def make_result(optimizer: Optimizer) -> Result:
@@ -48,6 +66,7 @@ def make_result(optimizer: Optimizer) -> Result:
         failures=m.failures,
         certificate=certificate,
         history=optimizer.history,
+        rule=optimizer.search.rule(),
     )
     return Result(**values)
 

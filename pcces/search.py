@@ -255,7 +255,7 @@ class Search:
             if models_turn:
                 self._propose_by_model(local, D, broken, f)
             self._adapt_spread(local, points, measured)
-        m.x_trial = self.space.project(algorithm.trial_point(m.state, m.d, self._rule()))
+        m.x_trial = self.space.project(algorithm.trial_point(m.state, m.d, self.rule()))
         m.trial, m.trial_row = None, -1
         m.trial_samples = m.incumbent_samples = None
         m.directions = D if isinstance(D, np.ndarray) else None
@@ -375,7 +375,7 @@ class Search:
         if self.evaluations_left - self.reserve() < 2 or not measured or not any(self._wanted()):
             return False
         restoring = self.broken(m.incumbent) > 0
-        decrease = 0.5 * self._rule().kappa * float(m.state.sigma) ** 2
+        decrease = 0.5 * self.rule().kappa * float(m.state.sigma) ** 2
         difference, clearance = float(m.trial.f - m.incumbent.f), np.zeros(0)
         error, certain = self._difference_error()
         samples = (int(m.trial.n), int(m.incumbent.n))
@@ -407,7 +407,7 @@ class Search:
         return float(m.noise[0]) * math.sqrt(1 / m.trial.n + 1 / m.incumbent.n), False
 
     def _decide(self) -> None:
-        m, o, rule = self.memory, self.options, self._rule()
+        m, o, rule = self.memory, self.options, self.rule()
         before, sigma = m.state.x, m.state.sigma
         broken_trial, broken_incumbent = self.broken(m.trial), self.broken(m.incumbent)
         trial, incumbent = comparable(
@@ -472,7 +472,8 @@ class Search:
 
     # -- constraints -----------------------------------------------------------------------------------------------------
 
-    def _rule(self) -> algorithm.Rule:
+    def rule(self) -> algorithm.Rule:
+        """The constants of Algorithm 1, kappa in units of f."""
         o = self.options
         unit = self.memory.f_scale or 1.0
         return algorithm.Rule(o.kappa * unit, o.gamma, o.shrink_factor, o.sigma_min, o.sigma_max, o.d_max)

@@ -18,7 +18,8 @@ from typer.testing import CliRunner
 
 import pcces as library
 from pcces import storage
-from pcces.cli import app, conclude
+from pcces.cli import app
+from pcces.cli.training import conclude
 from pcces.rl import checkpoints
 from pcces.rl.train import load
 

@@ -5,29 +5,18 @@ import math
 
 import numpy as np
 import pytest
+from made_up import WHERE, about, experiment, record, study
 from typer.testing import CliRunner
 
 from pcces.cli import app
+from pcces.experiments import claims, curves, measures
 from pcces.experiments.arms import Arm, Store, ends, rounded, thinned
-from pcces.experiments.catalogue import EXPERIMENTS, SCALES, Experiment, Reported, scaled
-from pcces.experiments.page import known, section
-from pcces.experiments.statistics import difference, mean_interval, verdict
+from pcces.experiments.catalogue import EXPERIMENTS, HEADLINES, SCALES, Reported, scaled
+from pcces.experiments.found import known
+from pcces.experiments.page import answer, page, section
+from pcces.experiments.statistics import band, beside_paper, difference, mean_interval, verdict, wins
 from pcces.experiments.study import Job, Study, jobs_for
-
-WHERE = {"device": "cpu", "cores": 2, "machine": "x", "versions": {}}
-
-
-def record(seed, value, cost=None, certified=True):
-    """What a run leaves, made up."""
-    curve = {"return": [0.0, value], "iteration": [0, 1], "steps": [10, 20]}
-    costs = [] if cost is None else [cost]
-    if costs:
-        curve["cost_c"] = [cost + 1, cost]
-    return {
-        "seed": seed, "return": value, "costs": costs, "entropy": 1.0, "length": 5.0, "episodes": 10,
-        "certified": certified, "upper_bounds": [], "thresholds": [30.0] * len(costs), "entropy_bounds": [None, None],
-        "over": 0.25 if costs else None, "steps": 2e6, "seconds": 36.0, "curve": curve,
-    }  # fmt: skip
+from pcces.experiments.tables import judged
 
 
 def test_an_arm_is_found_again_by_what_it_is(tmp_path):
@@ -58,9 +47,11 @@ def test_results_of_other_defaults_are_not_the_arms(tmp_path):
 def test_what_is_done_is_not_done_again_and_a_shared_arm_is_one_job(tmp_path):
     store, one, other = Store(tmp_path), Arm("CartSafe-v0"), Arm("CartPole-v0")
     store.add(one, [record(0, 1.0), record(1, 1.0)], WHERE)
-    jobs = jobs_for([one, other, other], range(2), store)
+    jobs = jobs_for([experiment(one, other, seeds=1), experiment(other, seeds=2)], store)
     assert [(job.arm.task, job.seeds) for job in jobs] == [("CartPole-v0", [0, 1])]
-    assert [job.seeds for job in jobs_for([one], range(3), store)] == [[2]]
+    assert [job.seeds for job in jobs_for([experiment(one, seeds=3)], store)] == [[2]]
+    (job,) = jobs_for([experiment(one, seeds=1), experiment(one, seeds=1, measures=("variance",))], store)
+    assert (job.seeds, job.measures) == ([0], ["variance"])  # it is there, but was not measured
 
 
 def test_curves_are_thinned_to_means_of_equal_spans():
@@ -88,34 +79,195 @@ def test_differences_are_paired():
     assert verdict(difference(theirs, ours)) == "lower"
 
 
-def test_a_section_shows_numbers_intervals_the_paper_and_what_follows(tmp_path):
-    ours, theirs, missing = Arm("CartSafe-v0", threshold=30.0), Arm("CartSafe-v0", "cpo", threshold=30.0), Arm("X-v0")
-    reported = {ours.key: {"return": Reported(213.0, 10.0)}}
-    experiment = Experiment("safe", "Costs", "Figure 2", "a claim", [ours, theirs, missing], 3, reported)
-    store = Store(tmp_path / "results")
-    store.add(ours, [record(i, 300.0 + i, 20.0) for i in range(3)] + [record(1000, -1e9, 0.0)], WHERE)
-    store.add(theirs, [record(i, 310.0 + i, 40.0, certified=False) for i in range(3)], WHERE)
-    text = section(experiment, store, tmp_path / "img", tmp_path)
-    assert "| CartSafe-v0 | PCCES | 301.0 [300.0, 302.0] | 301 | 20.0 [20.0, 20.0] (30) | 3 of 3 | 25 % |" in text
-    assert "return 213 ± 10" in text and "0 of 3" in text
-    assert "| CartSafe-v0 | PCCES | CPO | -10.0 [-10.0, -10.0] | lower |" in text
-    assert "Not run: 1 of 3 arms" in text and "(img/safe.png)" in text
-    assert (tmp_path / "img" / "safe.png").read_bytes()[:4] == b"\x89PNG"
-    assert len(known(experiment, store)[0][1]) == 3  # the tuning seed stays out
+def test_wins_are_counted_task_by_task():
+    assert wins([([1.0, 3.0], [2.0, 2.0])]).middle == 0.5
+    sure = wins([(list(range(10, 20)), list(range(10)))] * 3)
+    assert sure == (1.0, 1.0, 1.0)
+    rng = np.random.default_rng(0)
+    same = wins([(rng.normal(size=10), rng.normal(size=10)) for _ in range(8)])
+    assert same.low < 0.5 < same.high and same.high - same.low < 0.35
 
 
-def test_an_experiment_nobody_ran_says_so(tmp_path):
-    assert "Not run yet." in section(EXPERIMENTS["mu"], Store(tmp_path), tmp_path, tmp_path)
+def test_a_reported_mean_has_noise_of_its_own():
+    ours = np.random.default_rng(0).normal(10.0, 1.0, size=10)
+    alone, both = mean_interval(ours), beside_paper(ours, 9.0, 3.0, seeds=5)
+    assert both.middle == pytest.approx(alone.middle - 9)
+    assert both.high - both.low > 2 * (alone.high - alone.low) and verdict(both) == "no clear difference"
+
+
+def test_bands_hold_the_mean_of_every_point():
+    rows = np.random.default_rng(0).normal(size=(10, 5))
+    middle, low, high = band(rows)
+    assert np.allclose(middle, rows.mean(0)) and np.all(low < middle) and np.all(middle < high)
+
+
+# -- claims ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_claim_of_higher_returns_is_judged_by_intervals(tmp_path):
+    store = study(tmp_path, pcces=100.0, pcces_paper=50.0, openes=90.0, asebo=100.0)
+    e = about(store)
+    words, finding = judged(e, known(e, store))
+    assert words == "reproduced" and [part.holds for part in finding.parts] == [True, True]
+    assert "higher in 1" in finding.parts[0].said and "no clear difference in 1" in finding.parts[1].said
+    assert any("paper preset" in line and "lower in 1" in line for line in finding.remarks)
+    most = claims.higher_on_most(e, known(e, store))
+    assert most.verdict == "not reached" and "on 0 of 1 tasks" in most.parts[-1].said
+
+
+def test_where_the_claim_does_not_hold_it_says_so(tmp_path):
+    store = study(tmp_path, pcces=100.0, openes=110.0)
+    e = about(store)
+    words, finding = judged(e, known(e, store))
+    assert (
+        words == "not reached" and "lower in 1: CartPole-v0, 40 samples (-10.0 [-10.0, -10.0])" in finding.parts[0].said
+    )
+    text = section(e, known(e, store), tmp_path / "img", tmp_path)
+    assert "Verdict: **not reached**" in text and "- **does not hold**: beside OpenES" in text
+
+
+def test_what_is_not_complete_is_not_called_reproduced(tmp_path):
+    store = study(tmp_path, pcces=100.0, openes=90.0)
+    e = about(store)
+    more = experiment(*e.arms, Arm("Acrobot-v1"))
+    assert judged(more, known(more, store))[0] == "not run at full scale; so far reproduced"
+    fewer = experiment(*e.arms, seeds=4)
+    assert judged(fewer, known(fewer, store))[0] == "not run at full scale; so far reproduced"
+    assert judged(e, [])[0] == "not run"
+    found = known(e, store)
+    assert answer(HEADLINES[0], found, e.judge(e, found)) == "This holds, in what has run so far."
+    assert answer(HEADLINES[0], [], e.judge(e, [])) == "Not tested yet."
+
+
+def test_results_of_fewer_iterations_stand_in_and_are_named(tmp_path):
+    store, arm = Store(tmp_path), Arm("CartPole-v0", population=40)
+    for iterations in (5, 20):
+        short = Arm("CartPole-v0", population=40, iterations=iterations)
+        store.add(short, [record(0, float(iterations))], WHERE)
+    (found,) = known(experiment(arm), store)
+    assert found.ran.iterations == 20 and not found.full
+    assert "PCCES, 40 samples (1 of 3 seeds, 20 of 300 iterations)" in section(
+        experiment(arm), [found], tmp_path / "img", tmp_path
+    )
+
+
+def safe(folder, our_cost, their_last_cost, their_return=250.0):
+    ours, theirs = Arm("CartSafe-v0", threshold=30.0), Arm("CartSafe-v0", "cpo", threshold=30.0)
+    e = experiment(ours, theirs, judge=claims.feasible_where_others_are_not, shows=("return", "cost"))
+    store = Store(folder)
+    store.add(ours, [record(i, 300.0 + i, our_cost) for i in range(3)] + [record(1000, -1e9, 0.0)], WHERE)
+    runs = [record(i, their_return + i, 20.0) for i in range(3)]
+    for run in runs:
+        run["curve"]["cost_c"] = [50.0, their_last_cost]
+    store.add(theirs, runs, WHERE)
+    return e, known(e, store)
+
+
+def test_feasible_where_others_are_not(tmp_path):
+    e, found = safe(tmp_path, 20.0, 40.0)
+    assert len(found[0].runs) == 3  # the tuning seed stays out
+    assert judged(e, found)[0] == "reproduced"
+    assert "CPO all 3" in e.judge(e, found).parts[1].said
+    for our_cost, last, returns, wrong in ((31.0, 40.0, 250.0, 0), (20.0, 29.0, 250.0, 1), (20.0, 40.0, 350.0, 2)):
+        e, found = safe(tmp_path, our_cost, last, returns)
+        holds = [part.holds for part in e.judge(e, found).parts]
+        assert holds == [number != wrong for number in range(3)]
+
+
+def test_numbers_stand_beside_the_papers(tmp_path):
+    arm = Arm("CartSafe-v0", threshold=30.0)
+    e = experiment(
+        arm, judge=claims.as_high_as_reported, shows=("return", "cost"),
+        reported={arm.key: {"return": Reported(213.0, 10.0), "cost": Reported(7.0, 2.0)}},
+    )  # fmt: skip
+    store = Store(tmp_path)
+    store.add(arm, [record(i, 300.0 + i, 20.0) for i in range(3)], WHERE)
+    text = section(e, known(e, store), tmp_path / "img", tmp_path)
+    row = "| CartSafe-v0 | PCCES | 301.0 [300.0, 302.0] | 301 | 20.0 [20.0, 20.0] | 30 | 3 of 3 | 25 % | 2.0 M | 213 ± 10 | 7 ± 2 |"
+    assert row in text and "Verdict: **exceeded**" in text and "(img/name.png)" in text
+    assert "CPU (x), 2 cores: 36 s of training. 3 runs" in text  # seeds side by side count once
+    assert (tmp_path / "img" / "name.png").read_bytes()[:4] == b"\x89PNG"
+
+
+@pytest.mark.parametrize(("cost", "words"), [(60.0, "reproduced"), (10.0, "exceeded")])
+def test_cpo_is_over_its_limit_or_better_than_the_papers(tmp_path, cost, words):
+    e, store = EXPERIMENTS["cpo"], Store(tmp_path)
+    for arm in e.arms:
+        store.add(arm, [record(i, 1.0, cost) | {"thresholds": [25.0]} for i in range(5)], WHERE)
+    assert judged(e, known(e, store))[0] == words
+    mixed = [record(i, 1.0, 70.0 - cost) | {"thresholds": [25.0]} for i in range(5)]
+    store.add(e.arms[0], mixed, WHERE)
+    assert judged(e, known(e, store))[0] == "not reached"
+
+
+def test_mu_matters_when_it_changes_much(tmp_path):
+    e, store = EXPERIMENTS["mu"], Store(tmp_path)
+    for arm in e.arms:
+        shift = {0.0: -2.0, 1e-4: 0.0, 2e-4: 0.0, 1e-1: -50.0}[arm.settings["mu"]]
+        noise = np.random.default_rng(len(arm.key)).normal(size=5) if shift == 0 and "Cart" in arm.task else np.zeros(5)
+        store.add(arm, [record(i, 100.0 + shift + noise[i]) for i in range(5)], WHERE)
+    words, finding = judged(e, known(e, store))
+    assert words == "reproduced" and "AntBulletEnv-v0 2.00" in finding.parts[2].said
+
+
+def test_entropy_is_judged_by_its_bounds(tmp_path):
+    arm = Arm("CartPole-v0", population=40)
+    e, store = experiment(arm, judge=claims.entropy_within_bounds, shows=("entropy",)), Store(tmp_path)
+    store.add(arm, [record(i, 1.0, entropy_bounds=[0.0, 1.0 + i]) for i in range(3)], WHERE)
+    assert judged(e, known(e, store))[0] == "reproduced"
+    (chart,) = curves.panels(e, known(e, store))
+    assert list(chart.series[0].y) == [9.0, 1.0] and [limit.name for limit in chart.limits] == [
+        "at most 1",
+        "at least 0",
+    ]
+    store.add(arm, [record(1, 1.0, entropy_bounds=[2.0, None])], WHERE)
+    assert "2 of 3" in e.judge(e, known(e, store)).parts[0].said
+
+
+def test_variance_falls_as_the_theory_asks(tmp_path):
+    values = np.random.default_rng(0).normal(0.0, 2.0, size=measures.EPISODES)
+    falling = measures.variances(values)
+    assert falling[0] == pytest.approx(4.0, rel=0.05) and falling[4] == pytest.approx(4.0 / 16, rel=0.15)
+    e, store = EXPERIMENTS["variance"], Store(tmp_path)
+    for f, words in ((falling, "reproduced"), ([4.0] * 9, "not reached")):
+        measured = {"samples": list(measures.SAMPLES), "f": f}
+        for arm in e.arms:
+            store.add(arm, [record(i, 1.0, 1.0, variance=measured) for i in range(10)], WHERE)
+        assert judged(e, known(e, store))[0] == words
+    assert "| CartSafe-v0 | f | 4 | 4 |" in section(e, known(e, store), tmp_path / "img", tmp_path)
+
+
+def test_one_colour_an_algorithm_and_one_panel_a_task_and_population(tmp_path):
+    store = study(tmp_path, pcces=1.0, pcces_paper=2.0, openes=3.0)
+    e = about(store)
+    (chart,) = curves.panels(e, known(e, store))
+    assert chart.title == "CartPole-v0, 40 samples: return"
+    assert [(s.group, s.colour) for s in chart.series] == [("PCCES", 0), ("PCCES, paper preset", 5), ("OpenES", 1)]
+    assert chart.series[0].name == "PCCES, mean of 3"
+    accepted, sigma = curves.traces(known(e, store))
+    assert sigma.log and len(accepted.series) == 2  # of PCCES only
+
+
+def test_the_whole_page_without_results_and_twice_the_same(tmp_path):
+    empty = page(Store(tmp_path), tmp_path / "img", tmp_path)
+    assert empty.count("Verdict: **not run**") == len(EXPERIMENTS) and empty.count("**Not tested yet.**") == 2
+    store = study(tmp_path, pcces=100.0, openes=90.0)
+    first = page(store, tmp_path / "img", tmp_path)
+    picture = (tmp_path / "img" / "entropy.png").read_bytes()
+    assert "**This holds, in what has run so far.**" in first and page(store, tmp_path / "img", tmp_path) == first
+    assert (tmp_path / "img" / "entropy.png").read_bytes() == picture
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
 @pytest.mark.parametrize("scale", SCALES)
 def test_every_experiment_is_sound(name, scale):
-    experiment = scaled(EXPERIMENTS[name], scale, None, None)
-    keys = [arm.key for arm in experiment.arms]
+    e = scaled(EXPERIMENTS[name], scale, None, None)
+    keys = [arm.key for arm in e.arms]
     assert keys and len(set(keys)) == len(keys)
     assert set(EXPERIMENTS[name].reported) <= {arm.key for arm in EXPERIMENTS[name].arms}
-    assert scaled(experiment, scale, 4, 7).seeds == 4 and scaled(experiment, scale, 4, 7).arms[0].iterations == 7
+    assert set(EXPERIMENTS[name].measures) <= set(measures.MEASURES)
+    assert scaled(e, scale, 4, 7).seeds == 4 and scaled(e, scale, 4, 7).arms[0].iterations == 7
+    assert all(arm.resolved() for arm in e.arms)
 
 
 def test_a_study_that_fails_says_why(tmp_path):
@@ -135,6 +287,7 @@ def test_reproduce_on_the_command_line(tmp_path):
     assert found["arm"]["algorithm"] == "openes" and len(found["runs"]) == 1
     again = run(app, [*command, "--page", str(tmp_path / "results.md")])
     assert again.exit_code == 0 and "| CartPole-v0 | OpenES, 40 samples |" in again.stdout
+    assert "OpenES, 40 samples (1 of 10 seeds, 2 of 300 iterations)" in (tmp_path / "results.md").read_text()
     assert "0 of" not in again.stderr  # nothing was left to run
     assert (tmp_path / "results.md").read_text().startswith("# The paper's experiments")
 

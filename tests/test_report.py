@@ -5,14 +5,20 @@ import math
 import re
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+from made_up import study
+from typer.testing import CliRunner
 
+import pcces
 from pcces import report
+from pcces.cli import app
 from pcces.envs import make
-from pcces.report import Chart, Charts, Details, Limit, Page, Picture, Series, Table, Verdict
+from pcces.report import Chart, Charts, Details, Limit, Page, Picture, Series, Table, Verdict, search
 from pcces.rl.train import load
+from pcces.theory import Constants
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
@@ -104,6 +110,48 @@ def test_the_report_of_a_training_has_everything_in_one_file(run):
     assert html.count('<figure class="chart"><') == 5 and html.count("data:image/gif;base64,") == 1
     assert "Certified with 95 % confidence" in html and "version of jax" in html and "initial_tries" in html
     assert not re.search(r"""(src|href)=["'](?!data:)""", html)
+
+
+# -- a search on a black box -------------------------------------------------------------------------------------------
+
+
+RNG = np.random.default_rng(0)
+
+
+def noisy(x):
+    return float(((x - 1) ** 2).sum() + 0.01 * RNG.standard_normal()), float(x.sum() - 1 + 0.01 * RNG.standard_normal())
+
+
+def test_the_page_of_a_search_has_its_certificate_its_answer_and_the_theorys_function(tmp_path):
+    res = pcces.minimize(noisy, [0.0, 0.0], bounds=[(-2, 2), (-2, 2)], max_evaluations=1500, rng=0)
+    html = res.report(tmp_path / "search.html", optimum=0.5).read_text()
+    assert "Feasible with 95 % confidence" in html and "objective above the optimum" in html
+    charts = {chart.title.split()[0]: chart for chart in search.charts(res, optimum=0.5)}
+    assert list(charts) == ["objective", "constraints", "step", "accepted,", "Lyapunov"]
+    assert "Lyapunov" not in [chart.title.split()[0] for chart in search.charts(res)]
+    assert charts["constraints"].limits[0].value == 0 and charts["objective"].limits[0].goal
+    assert list(charts["objective"].series[0].x) == list(res.history["evaluations"])
+
+
+def test_the_lyapunov_function_of_a_run_without_noise_falls():
+    res = pcces.minimize(lambda x: float(((x - 1) ** 2).sum()), [3.0, -2.0], max_evaluations=800, rng=0)
+    (phi,) = search.charts(res, optimum=0.0)[-1].series
+    assert np.all(np.asarray(phi.y) > 0) and phi.y[-1] < 1e-6 * phi.y[0]
+    constants = Constants.for_rule(res.rule.kappa, res.rule.growth)
+    assert phi.y[3] == pytest.approx(constants.lyapunov(res.history["fun"][3], res.history["sigma"][3]))
+
+
+def test_a_search_that_goes_on_is_reported_from_its_file(tmp_path):
+    optimizer = pcces.Optimizer([1.0, 1.0], max_evaluations=400, rng=0)
+    for _ in range(6):
+        batch = optimizer.ask()
+        optimizer.tell(batch, (batch.points**2).sum(1))
+    optimizer.save(tmp_path / "search.npz")
+    done = CliRunner().invoke(app, ["report", str(tmp_path / "search.npz"), "--figures", str(tmp_path), "--json"])
+    assert done.exit_code == 0, done.output
+    said = json.loads(done.stdout)
+    assert "Still searching" in Path(said["report"]).read_text()
+    assert [Path(one).read_bytes()[:4] for one in said["figures"]] == [b"\x89PNG", b"%PDF"]
 
 
 # -- in a browser ------------------------------------------------------------------------------------------------------
@@ -226,3 +274,39 @@ def test_the_report_of_a_run_is_readable_on_a_phone_in_both_schemes(visit, run, 
     assert not page.get_by_text("initial_tries").is_visible()
     page.locator("summary").click()
     assert page.get_by_text("initial_tries").is_visible()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_of_a_study_works_in_a_browser(visit, tmp_path, scheme):
+    store = study(tmp_path, pcces=100.0, pcces_paper=60.0, openes=90.0, asebo=110.0)
+    done = CliRunner().invoke(app, ["report", str(store.folder), "--figures", str(tmp_path / "figures")])
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "figures" / "entropy.png").exists() and (tmp_path / "figures" / "entropy.pdf").exists()
+    page = visit(tmp_path / "report.html", width=390, scheme=scheme)
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    assert "This does not hold, in what has run so far." in page.locator(".verdict.fails h2").first.text_content()
+    chart = page.locator("figure.chart").first
+    assert chart.locator("path.curve").count() == 4 and chart.locator("path.band").count() == 4
+    chart.get_by_role("button", name="OpenES").click()
+    assert chart.locator("path.curve").count() == 3
+    chart.locator("svg").focus()
+    page.keyboard.press("ArrowRight")
+    assert "PCCES, mean of 3: " in chart.locator(".tip").text_content()
+    traces = page.locator("details", has=page.locator("figure.chart")).first
+    assert not traces.locator("svg").first.is_visible()  # folded away
+    traces.locator("summary").first.click()
+    assert traces.locator("svg").first.is_visible() and traces.locator("path.curve").count() == 4
+    page.get_by_role("link", name="Figure 9").click()
+    page.get_by_text("4 arms", exact=True).click()
+    arm = page.locator("details details").filter(has_text="CartPole-v0: OpenES, 40 samples")
+    arm.locator("summary").click()
+    assert arm.get_by_text("version of jax").is_visible()
+
+
+def test_two_logarithmic_axes(visit, tmp_path):
+    line = Series("variance", [1, 10, 100], [100.0, 10.0, 1.0])
+    chart = Chart("variance", [line], log=True, log_x=True, x_label="episodes")
+    page = visit(Page("Example", [Charts("", [chart])]).save(tmp_path / "page.html"))
+    drawn = page.locator("path.curve").get_attribute("d")
+    (x0, y0), (x1, y1), (x2, y2) = [map(float, point.split()) for point in re.findall(r"[\d.]+ [\d.]+", drawn)]
+    assert x1 - x0 == pytest.approx(x2 - x1, abs=0.3) and y1 - y0 == pytest.approx(y2 - y1, abs=0.3)

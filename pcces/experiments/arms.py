@@ -9,11 +9,12 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pcces import storage
+from pcces.experiments.measures import MEASURES
 
 if TYPE_CHECKING:
     from pcces.runs import Run
@@ -92,8 +93,8 @@ class Arm:
 Record = dict[str, Any]
 
 
-def record(run: Run) -> Record:
-    """A finished run in a few kilobytes: its final numbers, its certificate and a thinned curve."""
+def record(run: Run, measures: Iterable[str] = ()) -> Record:
+    """A finished run in a few kilobytes: its final numbers, its certificate, a thinned curve, and what else is asked for."""
     assert run.certificate is not None
     over = run.metrics.get("over_threshold", [])
     final = {name: run.final[name] for name in ("return", "costs", "entropy", "length", "episodes")}
@@ -112,7 +113,7 @@ def record(run: Run) -> Record:
         "curve": {name: thinned(values) for name, values in curves.items()}
         | {name: ends(run.metrics[name]) for name in ("iteration", "steps")},
     }
-    return rounded(found)
+    return rounded(found | {name: MEASURES[name](run) for name in measures})
 
 
 def spans(count: int) -> list[tuple[int, int]]:
@@ -147,6 +148,13 @@ class Store:
 
     def __init__(self, folder: str | Path):
         self.folder = Path(folder)
+        self._cache: dict[Path, tuple[int, dict[str, Any]]] = {}
+
+    def _load(self, file: Path) -> dict[str, Any]:
+        changed = file.stat().st_mtime_ns
+        if self._cache.get(file, (0,))[0] != changed:
+            self._cache[file] = changed, json.loads(file.read_text())
+        return self._cache[file][1]
 
     def file(self, arm: Arm) -> Path:
         """Where an arm's results are."""
@@ -156,14 +164,35 @@ class Store:
         """What is known of an arm, by seed. Results of other settings (the defaults have changed since) are not."""
         if not self.file(arm).exists():
             return {}
-        data, now = json.loads(self.file(arm).read_text()), arm.resolved()
+        data, now = self._load(self.file(arm)), arm.resolved()
         if any(now.get(name, value) != value for name, value in data["settings"].items()):
             return {}
         return {run["seed"]: run for run in data["runs"]}
 
+    def nearest(self, arm: Arm) -> Arm | None:
+        """The arm itself if anything is known of it, else the one that differs only in having other iterations, and of
+        several that with the most."""
+        if self.read(arm):
+            return arm
+        alike = [other for other in self.arms() if replace(other, iterations=arm.iterations) == arm]
+        return max((other for other in alike if self.read(other)), key=lambda other: other.iterations, default=None)
+
+    def arms(self) -> list[Arm]:
+        """All that there are results of."""
+        found = []
+        for file in sorted(self.folder.glob("*_*_*.json")):
+            said = self._load(file)["arm"]
+            settings = {name: tuple(v) if isinstance(v, list) else v for name, v in said["settings"].items()}
+            found.append(Arm(**said | {"settings": settings}))
+        return found
+
     def where(self, arm: Arm) -> dict[str, Any]:
         """What an arm's results were made with."""
-        return dict(json.loads(self.file(arm).read_text())["where"])
+        return dict(self._load(self.file(arm))["where"])
+
+    def settings(self, arm: Arm) -> dict[str, Any]:
+        """All settings an arm's results were made with."""
+        return dict(self._load(self.file(arm))["settings"])
 
     def add(self, arm: Arm, records: Iterable[Record], where: dict[str, Any]) -> None:
         """Keep results; seeds that are there already are replaced."""
@@ -174,7 +203,7 @@ class Store:
         lines = json.dumps(data, separators=(",", ":")).replace('{"seed"', '\n{"seed"')
         storage.write_atomically(self.file(arm), lines.encode())
 
-    def missing(self, arm: Arm, seeds: Iterable[int]) -> list[int]:
-        """The seeds still to be run."""
-        there = self.read(arm)
+    def missing(self, arm: Arm, seeds: Iterable[int], measures: Iterable[str] = ()) -> list[int]:
+        """The seeds still to be run, or to be measured."""
+        there = {seed for seed, run in self.read(arm).items() if set(measures) <= set(run)}
         return [seed for seed in seeds if seed not in there]

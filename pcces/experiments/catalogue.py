@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pcces.experiments import claims
 from pcces.experiments.arms import Arm
+from pcces.experiments.claims import Judge
 
 GYM = ("CartPole-v0", "Acrobot-v1", "Pendulum-v1", "MountainCarContinuous-v0", "MountainCar-v0")
 BULLET = (
@@ -33,6 +35,14 @@ class Reported:
     mean: float
     deviation: float
 
+    def __str__(self) -> str:
+        """As the paper has it.
+
+        >>> print(Reported(94.9, 0.4))
+        94.9 ± 0.4
+        """
+        return f"{self.mean:g} ± {self.deviation:g}"
+
 
 @dataclass(frozen=True)
 class Experiment:
@@ -43,8 +53,12 @@ class Experiment:
     where: str  # in the paper
     claim: str  # what the paper says it shows
     arms: Sequence[Arm]
+    judge: Judge  # whether the claim holds in the results
     seeds: int = 10
+    shows: tuple[str, ...] = ("return",)  # what is drawn: return, cost, entropy, variance
     reported: dict[str, dict[str, Reported]] = field(default_factory=dict)  # by the arm's key: return, cost
+    measures: tuple[str, ...] = ()  # taken on the policies that come out (`measures.MEASURES`)
+    note: str = ""  # how the paper was read where it leaves a choice
 
     def tasks(self) -> list[str]:
         """In the order of the arms."""
@@ -82,27 +96,61 @@ def both_presets(task: str, **given: Any) -> list[Arm]:
     return [Arm(task, preset=preset, **given) for preset in ("default", "paper")]
 
 
-def _entropy() -> Experiment:
-    small = [
+def _populations(tasks: Sequence[str], populations: Sequence[int]) -> list[Arm]:
+    return [
         arm
-        for task in GYM
-        for population in POPULATIONS
+        for task in tasks
+        for population in populations
         for arm in (
             *both_presets(task, population=population),
             *(Arm(task, algorithm, population=population) for algorithm in ("openes", "asebo")),
         )
     ]
+
+
+def _bullet(**given: Any) -> Arm:
+    return Arm(population=120, iterations=1000, **given)
+
+
+def _entropy() -> Experiment:
     large = [
-        Arm(task, algorithm, population=120, iterations=1000, settings=LARGE)
+        _bullet(task=task, algorithm=algorithm, settings=LARGE)
         for task in BULLET
         for algorithm in ("pcces", "openes", "asebo")
     ]
     return Experiment(
         "entropy",
         "Return under entropy constraints, beside OpenES and ASEBO",
-        "Figure 1, and the appendix's curves at 40, 80 and 240 samples",
-        "PCCES consistently achieves higher returns than OpenES and ASEBO.",
-        small + large,
+        "Figure 1",
+        "PCCES always finds a better or equivalent solution, and reaches better returns on a majority of tasks.",
+        _populations(GYM, POPULATIONS[:1]) + large,
+        claims.higher_on_most,
+    )
+
+
+def _samples() -> Experiment:
+    return Experiment(
+        "samples",
+        "The same with 40, 80 and 240 samples an iteration",
+        "Figures 3 to 6",
+        "With every number of samples, PCCES finds a better or equivalent solution than OpenES.",
+        _populations(GYM, POPULATIONS),
+        claims.nowhere_lower,
+        note="The paper shows PCCES and OpenES on four of these tasks; ASEBO and MountainCar-v0 are ours.",
+    )
+
+
+def _entropy_bounds() -> Experiment:
+    small = [arm for task in GYM for arm in both_presets(task, population=POPULATIONS[0])]
+    return Experiment(
+        "entropy-bounds",
+        "Entropy during training, and its bounds",
+        "Figure 9",
+        "PCCES consistently returns a solution that satisfies the entropy constraints.",
+        small + [_bullet(task=task, settings=LARGE) for task in BULLET],
+        claims.entropy_within_bounds,
+        shows=("entropy",),
+        note="The runs are those of Figure 1.",
     )
 
 
@@ -127,13 +175,28 @@ def _safe() -> Experiment:
         "safe",
         "Return under cost constraints, beside CPO, RCPO and PPO-Lagrangian",
         "Figure 2",
-        "PCCES consistently returns a feasible policy; the others are over the threshold during training, and at its end.",
+        "PCCES consistently returns a feasible policy; the others are not below the threshold during the entire training, nor always at its end.",
         small + large,
+        claims.feasible_where_others_are_not,
+        shows=("return", "cost"),
+    )
+
+
+def _variance() -> Experiment:
+    return Experiment(
+        "variance",
+        "Variance of estimates against the number of samples",
+        "Figures 7 and 8",
+        "The assumptions on the accuracy of estimates are met on these tasks: averaging more samples makes them as accurate as needed.",
+        [Arm(task, threshold=threshold) for task, threshold in SAFE.items()],
+        claims.falls_as_one_over_n,
+        shows=("variance",),
+        measures=("variance",),
+        note="Measured on the policies that PCCES returns in Figure 2: the variance between means of N episodes, of the objective f.",
     )
 
 
 def _threshold() -> Experiment:
-    arms = [Arm(task, threshold=limit) for task, limits in THRESHOLDS.items() for limit in limits]
     paper = {
         ("MountainCarContinuousSafe-v0", 5.0): ((94.9, 0.4), (2.9, 1.1)),
         ("MountainCarContinuousSafe-v0", 15.0): ((95.1, 0.46), (3.8, 1.2)),
@@ -142,32 +205,92 @@ def _threshold() -> Experiment:
         ("CartSafe-v0", 20.0): ((213.3, 10.3), (7.1, 7.2)),
         ("CartSafe-v0", 35.0): ((229.7, 18.5), (14.1, 13.8)),
     }
-    reported = {
-        arm.key: {"return": Reported(*paper[at][0]), "cost": Reported(*paper[at][1])}
-        for arm in arms
-        if (at := (arm.task, arm.threshold or 0.0)) in paper
-    }
+    arms = [Arm(task, threshold=limit) for task, limits in THRESHOLDS.items() for limit in limits]
     return Experiment(
         "threshold",
         "Sensitivity to the threshold",
         "Appendix, table of thresholds (5 seeds)",
         "The algorithm is not very sensitive to the choice of threshold.",
         arms,
-        reported=reported,
+        claims.as_high_as_reported,
+        shows=("return", "cost"),
+        reported={arm.key: _both(*paper[arm.task, arm.threshold or 0.0]) for arm in arms},
+    )
+
+
+def _both(returns: tuple[float, float], costs: tuple[float, float]) -> dict[str, Reported]:
+    return {"return": Reported(*returns), "cost": Reported(*costs)}
+
+
+def _cpo() -> Experiment:
+    paper = {
+        ("clip", 0.05): ((18.6, 2.6), (70.4, 4.2)),
+        ("clip", 0.1): ((19.7, 0.8), (76.1, 5.3)),
+        ("clip", 0.2): ((21.4, 1.2), (61.3, 13.1)),
+        ("step", 1e-4): ((15.36, 3.1), (75.2, 7.1)),
+        ("step", 1e-5): ((17.2, 0.1), (83.2, 6.8)),
+        ("step", 3e-5): ((19.2, 1.9), (68.6, 4.1)),
+    }
+
+    def arm(knob: str, value: float) -> Arm:
+        # Ratios within 1 +- clip are a divergence E[(ratio - 1)^2] / 2 of at most clip^2 / 2.
+        setting = {"delta": round(value**2 / 2, 10)} if knob == "clip" else {"critic_rate": value}
+        return Arm("PointButton1-v0", "cpo", iterations=300, threshold=25.0, settings=LARGE | setting)
+
+    return Experiment(
+        "cpo",
+        "CPO with other settings on PointButton1",
+        "Appendix, table of CPO (5 seeds)",
+        "CPO fails to satisfy the constraint, whatever its clip ratio and step size.",
+        [arm(*at) for at in paper],
+        claims.over_its_limit,
+        seeds=5,
+        shows=("return", "cost"),
+        reported={arm(*at).key: _both(*numbers) for at, numbers in paper.items()},
+        note=(
+            "CPO has neither a clip ratio nor a step size for its policy. The clip ratios 0.05, 0.1 and 0.2 are read as trust regions of"
+            " as large a divergence (delta = clip^2 / 2), the step size as that of its critics (critic_rate)."
+        ),
     )
 
 
 def _mu() -> Experiment:
     on_device = [Arm(task, population=40, settings={"mu": mu}) for task in GYM for mu in (0.0, 1e-4, 2e-4, 1e-1)]
-    ant = [Arm("AntBulletEnv-v0", population=120, iterations=1000, settings=LARGE | {"mu": mu}) for mu in (0.0, 1e-4)]
+    ant = [_bullet(task="AntBulletEnv-v0", settings=LARGE | {"mu": mu}) for mu in (0.0, 1e-4)]
     return Experiment(
         "mu",
         "Sensitivity to mu, the weight of the entropy",
-        "Appendix, section on mu",
+        "Appendix, section on mu, and Figure 10",
         "Small changes of mu have no significant effect, large ones a substantial one; mu > 0 beats mu = 0 on Ant.",
         on_device + ant,
+        claims.small_steps_do_not_matter,
         seeds=5,
     )
 
 
-EXPERIMENTS: dict[str, Experiment] = {e.name: e for e in (_entropy(), _safe(), _threshold(), _mu())}
+EXPERIMENTS: dict[str, Experiment] = {
+    e.name: e for e in (_entropy(), _safe(), _samples(), _variance(), _entropy_bounds(), _threshold(), _cpo(), _mu())
+}
+
+
+@dataclass(frozen=True)
+class Headline:
+    """A claim of the whole paper, tested on the results of some experiments."""
+
+    claim: str
+    experiments: tuple[str, ...]
+    judge: Judge
+
+
+HEADLINES = (
+    Headline(
+        "PCCES finds equal or better returns than OpenES and ASEBO with as many samples.",
+        ("entropy", "samples"),
+        claims.nowhere_lower,
+    ),
+    Headline(
+        "PCCES returns feasible policies where CPO, RCPO and PPO-Lagrangian do not always, at equal or better return.",
+        ("safe",),
+        claims.feasible_where_others_are_not,
+    ),
+)

@@ -9,11 +9,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from pcces.experiments.arms import Arm, Store
+from pcces.experiments.catalogue import Experiment
 
 
 @dataclass
@@ -22,6 +23,7 @@ class Job:
 
     arm: Arm
     seeds: list[int]
+    measures: list[str] = field(default_factory=list)
     begun: bool = False
     done: int = 0  # iterations
     seconds: float = 0.0
@@ -91,7 +93,7 @@ class Study:
         start, job.begun = time.perf_counter(), True
         asked = {
             "arm": job.arm.to_dict(), "seeds": job.seeds, "store": str(self.store.folder), "engine": self.engine,
-            "cores": cores,
+            "cores": cores, "measures": job.measures,
         }  # fmt: skip
         process = subprocess.Popen(
             [sys.executable, "-m", "pcces.experiments.worker", json.dumps(asked)],
@@ -119,8 +121,18 @@ class Study:
         return [job for job in self.jobs if job.error]
 
 
-def jobs_for(arms: Iterable[Arm], seeds: Sequence[int], store: Store) -> list[Job]:
-    """What is missing. An arm that two experiments share appears once."""
-    unique = {arm.key: arm for arm in arms}
-    found = [Job(arm, store.missing(arm, seeds)) for arm in unique.values()]
+def jobs_for(experiments: Iterable[Experiment], store: Store) -> list[Job]:
+    """What is missing. An arm that experiments share is one job, with all that any of them asks for."""
+    arms: dict[str, Arm] = {}
+    seeds: dict[str, int] = {}
+    measures: dict[str, set[str]] = {}
+    for e in experiments:
+        for arm in e.arms:
+            arms[arm.key] = arm
+            seeds[arm.key] = max(e.seeds, seeds.get(arm.key, 0))
+            measures.setdefault(arm.key, set()).update(e.measures)
+    found = [
+        Job(arm, store.missing(arm, range(seeds[key]), measures[key]), sorted(measures[key]))
+        for key, arm in arms.items()
+    ]
     return [job for job in found if job.seeds]

@@ -35,8 +35,8 @@ def place() -> dict[str, Any]:
     }
 
 
-def work(arm: Arm, seeds: list[int], store: Store, **engine: Any) -> None:
-    """Train the seeds, or go on with them, and keep what came out."""
+def work(arm: Arm, seeds: list[int], store: Store, measures: list[str], **engine: Any) -> None:
+    """Train the seeds, or go on with them, and keep what came out. Seeds that are done are only measured."""
     folder = store.folder / "runs" / arm.key
     paths = [folder / f"seed-{seed}" for seed in seeds]
     going_on = all((path / "checkpoint.npz").exists() or (path / "policy.npz").exists() for path in paths)
@@ -51,14 +51,14 @@ def work(arm: Arm, seeds: list[int], store: Store, **engine: Any) -> None:
         arm.task, seeds, out=folder, resume=going_on, progress=False, callback=progress, report=False, **engine,
         **arm.keywords(),
     )  # fmt: skip
-    store.add(arm, map(record, runs), place())
+    store.add(arm, [record(run, measures) for run in runs], place())
 
 
 def main() -> None:
     """What `study` starts."""
     asked = json.loads(sys.argv[1])
     os.sched_setaffinity(0, asked["cores"])  # before JAX counts them
-    work(Arm(**asked["arm"]), asked["seeds"], Store(Path(asked["store"])), **asked["engine"])
+    work(Arm(**asked["arm"]), asked["seeds"], Store(Path(asked["store"])), asked["measures"], **asked["engine"])
 
 
 if __name__ == "__main__":

@@ -8,15 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pcces.report.curves import charts, variants
-from pcces.report.figure import draw
+from pcces.report.figure import draw, draw_both
 from pcces.report.page import (
+    Chapter,
     Chart,
     Charts,
     Columns,
+    Contents,
     Details,
+    Folded,
     Limit,
+    Marked,
     Page,
     Picture,
     Section,
@@ -25,14 +30,20 @@ from pcces.report.page import (
     Verdict,
     plain,
 )
-from pcces.runs import Run
+
+if TYPE_CHECKING:
+    from pcces.runs import Run
 
 __all__ = [
+    "Chapter",
     "Chart",
     "Charts",
     "Columns",
+    "Contents",
     "Details",
+    "Folded",
     "Limit",
+    "Marked",
     "Page",
     "Picture",
     "Section",
@@ -41,6 +52,7 @@ __all__ = [
     "Verdict",
     "charts",
     "draw",
+    "draw_both",
     "make_page",
     "variants",
     "write",

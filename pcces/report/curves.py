@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pcces.report.page import Chart, Limit, Series, plain
-from pcces.runs import Run
+
+if TYPE_CHECKING:
+    from pcces.runs import Run
 
 RECENT = 20  # iterations the acceptance rate looks back
 
@@ -76,7 +79,7 @@ def _series(name: str, runs: Sequence[Run], column: str, recent: int) -> Series 
     if not curves:
         return None
     length = min(map(len, curves))  # runs that are not finished may have come less far
-    rows = np.array([_recent_mean(curve, recent)[:length] for curve in curves])
+    rows = np.array([recent_mean(curve, recent)[:length] for curve in curves])
     x = [float(k) for k in runs[0].metrics["iteration"][:length]]
     if len(rows) == 1:
         return Series(f"{name}, seed {runs[0].config['seed']}", x, rows[0], group=name)
@@ -84,10 +87,10 @@ def _series(name: str, runs: Sequence[Run], column: str, recent: int) -> Series 
     return Series(f"{name}, mean of {len(rows)}", x, middle, middle - spread, middle + spread, group=name)
 
 
-def _recent_mean(values: np.ndarray, count: int) -> np.ndarray:
+def recent_mean(values: np.ndarray, count: int) -> np.ndarray:
     """The mean of each value and the `count` - 1 before it.
 
-    >>> _recent_mean(np.array([1.0, 0.0, 0.0, 0.0]), 2)
+    >>> recent_mean(np.array([1.0, 0.0, 0.0, 0.0]), 2)
     array([1. , 0.5, 0. , 0. ])
     """
     total = np.cumsum(np.concatenate([[0.0], values]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -13,8 +14,8 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a6d00", "#56b4e9", "#6
 LIMIT, GOAL = "#c0342b", "#17794a"
 
 
-def draw(charts: Sequence[Chart], path: str | Path, title: str = "") -> Path:
-    """Write the charts as one picture; the name's ending says which kind (png, pdf, svg).
+def draw(charts: Sequence[Chart], path: str | Path, title: str = "", columns: int = 2) -> Path:
+    """Write the charts as one picture, so many beside each other; the name's ending says which kind (png, pdf, svg).
 
     >>> import tempfile
     >>> from pcces.report.page import Limit, Series
@@ -26,14 +27,16 @@ def draw(charts: Sequence[Chart], path: str | Path, title: str = "") -> Path:
     from matplotlib.figure import Figure
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-    columns = min(len(charts), 2)
+    columns = min(len(charts), columns)
     rows = -(-len(charts) // columns)
-    figure = Figure(figsize=(5.2 * columns, 2.9 * rows), layout="constrained")
+    figure = Figure(figsize=({1: 6, 2: 10.4}.get(columns, 4.2 * columns), 2.8 * rows), layout="constrained")
     groups = list(dict.fromkeys(s.group or s.name for chart in charts for s in chart.series))
+    lines: dict[str, Any] = {}
     for chart, ax in zip(charts, np.atleast_1d(figure.subplots(rows, columns)).flat):
         for s in chart.series:
-            colour = COLOURS[groups.index(s.group or s.name) % len(COLOURS)]
-            ax.plot(s.x, s.y, color=colour, lw=1.4, label=s.group or s.name)
+            group = s.group or s.name
+            colour = COLOURS[(groups.index(group) if s.colour is None else s.colour) % len(COLOURS)]
+            (lines[group],) = ax.plot(s.x, s.y, color=colour, lw=1.4)
             if s.low is not None and s.high is not None:
                 ax.fill_between(s.x, s.low, s.high, color=colour, alpha=0.18, lw=0)
         low, high = ax.get_ylim()
@@ -57,17 +60,29 @@ def draw(charts: Sequence[Chart], path: str | Path, title: str = "") -> Path:
             ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
             ax.yaxis.set_minor_formatter(NullFormatter())
-        ax.set_title(chart.title, loc="left", fontsize=10)
+        if chart.log_x:
+            ax.set_xscale("log")
+            ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        ax.set_title(chart.title, loc="left", fontsize=10 if columns < 3 else 8.5)
         ax.set_xlabel(chart.x_label)
         ax.spines[["top", "right"]].set_visible(False)
         ax.grid(alpha=0.25, lw=0.6)
     for unused in figure.axes[len(charts) :]:
         unused.set_visible(False)
     if len(groups) > 1:
-        figure.axes[0].legend(fontsize=8, frameon=False)
+        beside = {1: 3, 2: 5}.get(columns, 6)
+        figure.legend(lines.values(), lines, loc="outside upper left", ncols=beside, fontsize=9, frameon=False)
     if title:
         figure.suptitle(title, fontsize=11)
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
+    unstamped = (
+        {"Software": None} if path.suffix == ".png" else {"CreationDate" if path.suffix == ".pdf" else "Date": None}
+    )
+    figure.savefig(path, dpi=120, metadata=unstamped)  # the same data give the same file
     return path
+
+
+def draw_both(charts: Sequence[Chart], folder: str | Path, name: str, columns: int = 2) -> list[Path]:
+    """The charts as a PNG and as a PDF."""
+    return [draw(charts, Path(folder) / f"{name}.{ending}", columns=columns) for ending in ("png", "pdf")]

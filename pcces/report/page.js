@@ -7,9 +7,10 @@ const HEIGHT = 230;
 const MARGIN = { top: 12, right: 12, bottom: 36 };
 const groups = new Map(); // group name -> colour, the same in all charts of the page
 
-function colourOf(group) {
-  if (!groups.has(group)) groups.set(group, `var(--c${groups.size % COLOURS})`);
-  return groups.get(group);
+function colourOf(series) {
+  if (series.colour !== null) return `var(--c${series.colour % COLOURS})`;
+  if (!groups.has(series.group)) groups.set(series.group, `var(--c${groups.size % COLOURS})`);
+  return groups.get(series.group);
 }
 
 function element(parent, name, attributes = {}, text = "") {
@@ -91,7 +92,7 @@ class ChartView {
     const legend = document.createElement("div");
     legend.className = "legend";
     const entries = new Map();
-    for (const s of this.data.series) entries.set(s.group, { colour: colourOf(s.group), dashed: false });
+    for (const s of this.data.series) entries.set(s.group, { colour: colourOf(s), dashed: false });
     for (const m of this.data.limits) entries.set(m.name, { colour: `var(--${kindOf(m)})`, dashed: true });
     for (const [name, { colour, dashed }] of entries) {
       const button = document.createElement("button");
@@ -120,7 +121,7 @@ class ChartView {
   measure() {
     const series = this.visible();
     const usable = (v) => isNumber(v) && (!this.data.log || v > 0);
-    const xs = series.flatMap((s) => s.x).filter(isNumber);
+    const xs = series.flatMap((s) => s.x).filter((v) => isNumber(v) && (!this.data.logX || v > 0));
     let ys = series.flatMap((s) => [...s.y, ...(s.low ?? []), ...(s.high ?? [])]).filter(usable);
     const limits = this.data.limits.filter((m) => !this.hidden.has(m.name) && usable(m.value));
     const span = (values) => values.reduce(([a, b], v) => [Math.min(a, v), Math.max(b, v)], [Infinity, -Infinity]);
@@ -137,7 +138,7 @@ class ChartView {
       [low, high] = [low >= 0 && low - room < 0 ? 0 : low - room, high + room];
     }
     let [left, right] = xs.length ? span(xs) : [0, 1];
-    if (left === right) [left, right] = [left - 0.5, right + 0.5];
+    if (left === right) [left, right] = this.data.logX ? [left / 2, right * 2] : [left - 0.5, right + 0.5];
     return { left, right, low, high, near, far: limits.filter((m) => !near.includes(m)) };
   }
 
@@ -150,7 +151,8 @@ class ChartView {
     const margin = { ...MARGIN, left: 12 + 7 * Math.max(...labels.map((label) => label.length)) };
     const bottom = HEIGHT - margin.bottom;
     const f = this.data.log ? Math.log : (v) => v;
-    this.toX = (v) => margin.left + ((v - left) / (right - left)) * (width - margin.left - margin.right);
+    const g = this.data.logX ? Math.log : (v) => v;
+    this.toX = (v) => margin.left + ((g(v) - g(left)) / (g(right) - g(left))) * (width - margin.left - margin.right);
     this.toY = (v) => bottom - ((f(v) - f(low)) / (f(high) - f(low))) * (bottom - margin.top);
     this.svg.replaceChildren();
     this.svg.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
@@ -160,7 +162,7 @@ class ChartView {
       element(this.svg, "line", { class: "grid", x1: margin.left, x2: width - margin.right, y1: this.toY(v), y2: this.toY(v) });
       element(this.svg, "text", { x: margin.left - 7, y: this.toY(v) + 4, "text-anchor": "end" }, labels[i]);
     });
-    for (const v of ticks(left, right, Math.max(2, Math.min(6, width / 90)))) {
+    for (const v of this.data.logX ? logTicks(left, right) : ticks(left, right, Math.max(2, Math.min(6, width / 90)))) {
       element(this.svg, "text", { x: this.toX(v), y: bottom + 16, "text-anchor": "middle" }, short(v));
     }
     const middle = (margin.left + width - margin.right) / 2;
@@ -169,10 +171,10 @@ class ChartView {
     for (const s of this.visible().filter((s) => s.low)) {
       const up = s.x.map((x, i) => [x, s.high[i]]);
       const down = s.x.map((x, i) => [x, this.data.log && s.low[i] <= 0 ? low : s.low[i]]).reverse();
-      element(this.svg, "path", { class: "band", fill: colourOf(s.group), d: `${this.path([...up, ...down])}Z` });
+      element(this.svg, "path", { class: "band", fill: colourOf(s), d: `${this.path([...up, ...down])}Z` });
     }
     for (const s of this.visible()) {
-      element(this.svg, "path", { class: "curve", stroke: colourOf(s.group), d: this.path(s.x.map((x, i) => [x, s.y[i]])) });
+      element(this.svg, "path", { class: "curve", stroke: colourOf(s), d: this.path(s.x.map((x, i) => [x, s.y[i]])) });
     }
     for (const m of near) {
       const y = this.toY(m.value);
@@ -240,7 +242,7 @@ class ChartView {
     for (const s of this.visible()) {
       const i = s.x.indexOf(x);
       if (i < 0 || !isNumber(s.y[i])) continue;
-      const colour = colourOf(s.group);
+      const colour = colourOf(s);
       if (!this.data.log || s.y[i] > 0) element(this.dots, "circle", { cx: px, cy: this.toY(s.y[i]), r: 3.5, fill: colour });
       const row = document.createElement("div");
       const dot = document.createElement("i");

@@ -17,7 +17,16 @@ from typing import Any, Protocol
 
 from pcces import storage
 
-Cell = str | int | float | bool | None
+
+@dataclass(frozen=True)
+class Marked:
+    """A word that is good or bad news."""
+
+    text: str
+    good: bool
+
+
+Cell = str | int | float | bool | Marked | None
 
 
 class Section(Protocol):
@@ -32,6 +41,7 @@ class Series:
     """A line of a chart, with a band around it where `low` and `high` are given.
 
     Series of one group have the same colour on the whole page, and one entry in the legend; without a group, the name is one.
+    `colour` fixes which of the eight colours it is; otherwise groups get them in order.
     """
 
     name: str
@@ -40,6 +50,7 @@ class Series:
     low: Sequence[float] | None = None
     high: Sequence[float] | None = None
     group: str = ""
+    colour: int | None = None
 
     def __post_init__(self) -> None:
         lengths = {len(part) for part in (self.x, self.y, self.low, self.high) if part is not None}
@@ -71,6 +82,7 @@ class Chart:
     limits: Sequence[Limit] = ()
     x_label: str = "iteration"
     log: bool = False
+    log_x: bool = False
     note: str = ""
 
     def to_dict(self) -> dict[str, Any]:
@@ -83,6 +95,7 @@ class Chart:
             {
                 "name": s.name,
                 "group": s.group or s.name,
+                "colour": s.colour,
                 "x": finite(s.x),
                 "y": finite(s.y),
                 "low": finite(s.low) if s.low is not None else None,
@@ -91,7 +104,8 @@ class Chart:
             for s in self.series
         ]
         limits = [asdict(limit) for limit in self.limits if math.isfinite(limit.value)]
-        return {"title": self.title, "series": series, "limits": limits, "xLabel": self.x_label, "log": self.log}
+        axes = {"xLabel": self.x_label, "log": self.log, "logX": self.log_x}
+        return {"title": self.title, "series": series, "limits": limits, **axes}
 
 
 def finite(values: Sequence[float]) -> list[float | None]:
@@ -194,6 +208,48 @@ class Details:
 
 
 @dataclass(frozen=True)
+class Folded:
+    """Sections that are folded away until asked for."""
+
+    title: str
+    sections: Sequence[Section]
+
+    def html(self) -> str:
+        """The sections' markup."""
+        inside = "".join(section.html() for section in self.sections)
+        return f"<details><summary>{escape(self.title)}</summary>{inside}</details>"
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """A larger heading, that `Contents` can point at, and a few words."""
+
+    title: str
+    anchor: str
+    text: str = ""
+
+    def html(self) -> str:
+        """The heading's markup."""
+        text = f"<p>{escape(self.text)}</p>" if self.text else ""
+        return f'<div class="chapter" id="{escape(self.anchor)}"><h2>{escape(self.title)}</h2>{text}</div>'
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What is on the page: title, anchor of a chapter, and what came out there."""
+
+    items: Sequence[tuple[str, str, Marked | str]]
+
+    def html(self) -> str:
+        """The list's markup."""
+        rows = "".join(
+            f'<tr><td><a href="#{escape(anchor)}">{escape(title)}</a></td>{_cell(said)}</tr>'
+            for title, anchor, said in self.items
+        )
+        return f'<nav><table class="contents"><tbody>{rows}</tbody></table></nav>'
+
+
+@dataclass(frozen=True)
 class Columns:
     """Two or more sections beside each other where there is room."""
 
@@ -262,7 +318,9 @@ def plain(value: Any) -> str:
 
 def _cell(value: Cell) -> str:
     if isinstance(value, bool):
-        return f'<td class="{"good" if value else "bad"}">{plain(value)}</td>'
+        value = Marked(plain(value), value)
+    if isinstance(value, Marked):
+        return f'<td class="{"good" if value.good else "bad"}">{escape(value.text)}</td>'
     return f"<td>{escape(f'{value:.4g}' if isinstance(value, float) else plain(value))}</td>"
 
 

@@ -7,6 +7,7 @@ import json
 import sys
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,8 +15,10 @@ import typer
 
 from pcces.experiments.arms import Arm, Store
 from pcces.experiments.catalogue import EXPERIMENTS, Experiment, scaled
-from pcces.experiments.page import known, named, page, table
+from pcces.experiments.found import known, named
+from pcces.experiments.page import page, table
 from pcces.experiments.study import Study, jobs_for
+from pcces.experiments.tables import finals
 from pcces.rl.progress import duration
 
 
@@ -55,20 +58,19 @@ def reproduce(
     store = Store(out)
     try:
         chosen = [scaled(find(name), scale, seeds, iterations) for name in names or []]
-        studied = [(e, [arm for arm in e.arms if wanted(arm, task, algorithm)]) for e in chosen]
-        if names and not any(arms for _, arms in studied):
+        studied = [replace(e, arms=[arm for arm in e.arms if wanted(arm, task, algorithm)]) for e in chosen]
+        if names and not any(e.arms for e in studied):
             raise ValueError("no arm of these experiments is on that task with that algorithm")
     except ValueError as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(2) from error
     failed: list[dict[str, str]] = []
     if names:
-        jobs = [job for e, arms in studied for job in jobs_for(arms, range(e.seeds), store)]
-        study = Study(list({job.arm.key: job for job in jobs}.values()), store, processes, asked(engine, ray_address))
+        study = Study(jobs_for(studied, store), store, processes, asked(engine, ray_address))
         run(study)
         failed = [{"arm": named(job.arm), "task": job.arm.task, "error": job.error} for job in study.failed]
     if write is not None:
-        text = page(EXPERIMENTS.values(), store, write.parent / "img" / "results", write.parent)
+        text = page(store, write.parent / "img" / "results", write.parent)
         write.write_text(text, encoding="utf-8")
     show(chosen or list(EXPERIMENTS.values()), store, failed, write, bool(names), as_json)
     if failed:
@@ -167,7 +169,7 @@ def show(
     experiments = list(experiments)
     if as_json:
         done = {
-            e.name: [{"arm": arm.to_dict(), "runs": list(runs.values())} for arm, runs in known(e, store)]
+            e.name: [{"arm": one.ran.to_dict(), "runs": list(one.runs.values())} for one in known(e, store)]
             for e in experiments
         }
         typer.echo(json.dumps({"results": done, "failed": failed, "page": str(written) if written else None}))
@@ -176,7 +178,7 @@ def show(
         found = known(e, store)
         typer.echo(f"{e.name}: {e.title} ({e.where}); {len(found)} of {len(e.arms)} arms have results")
         if ran and found:
-            typer.echo("\n".join(table(e, found)) + "\n")
+            typer.echo("\n".join(table(*finals(e, found))) + "\n")
     for one in failed:
         last = one["error"].strip().splitlines()[-1]
         typer.echo(f"failed: {one['task']} {one['arm']}: {last}", err=True)

@@ -1,0 +1,119 @@
+"""What the commands share: their arguments, folders in, text out."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from pcces.rl.train import load
+from pcces.runs import Run
+
+Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.", show_default=False)]
+RunFolders = Annotated[
+    list[Path],
+    typer.Argument(metavar="RUN...", help="Folders of runs, or of several seeds together.", show_default=False),
+]
+
+OtherEngine = Annotated[
+    str | None,
+    typer.Option(
+        "--engine",
+        show_default="where it was trained",
+        help="Where to play: local for the simulator behind a task in JAX.",
+    ),
+]
+
+
+@contextmanager
+def refusing() -> Iterator[None]:
+    """What a person got wrong is one line and exit code 2; a fault of ours keeps its traceback."""
+    try:
+        yield
+    except (ValueError, TypeError, OSError, ImportError) as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(2) from error
+
+
+def loaded(paths: Sequence[Path]) -> list[Run]:
+    """The runs in these folders; one that holds several seeds stands for all of them."""
+    found = []
+    for path in paths:
+        if not path.exists():
+            raise FileNotFoundError(f"there is no folder {path}")
+        inside = [file.parent for file in path.glob("seed-*/config.json")]
+        inside.sort(key=lambda folder: (len(folder.name), folder.name))  # seed-2 before seed-10
+        found += inside if inside and not (path / "config.json").exists() else [path]
+    return [load(path) for path in dict.fromkeys(found)]
+
+
+def finished(paths: Sequence[Path]) -> list[Run]:
+    """Likewise; each must have its policy."""
+    runs = loaded(paths)
+    for run in runs:
+        run.trained()
+    return runs
+
+
+def together(paths: Sequence[Path]) -> Path:
+    """Where something about all of these goes: into the folder if there is one, else here."""
+    return paths[0] if len(paths) == 1 else Path()
+
+
+def text_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """Columns that line up.
+
+    >>> print(text_table(["seed", "return"], [[0, "12.5"], [10, "7"]]))
+    seed  return
+    0     12.5
+    10    7
+    """
+    cells = [list(map(str, row)) for row in [columns, *rows]]
+    widths = [max(map(len, column)) for column in zip(*cells)]
+    return "\n".join("  ".join(text.ljust(width) for text, width in zip(row, widths)).rstrip() for row in cells)
+
+
+def announce(data: dict[str, Any], as_json: bool) -> None:
+    """Say what was made."""
+    if as_json:
+        show(data)
+        return
+    for name, value in data.items():
+        words = ", ".join(f"{k} {v:g}" for k, v in value.items()) if isinstance(value, dict) else value
+        words = ", ".join(words) if isinstance(words, list) else words
+        if words != "":
+            typer.echo(f"{name}: {words}")
+
+
+def show(data: Any) -> None:
+    """One JSON object on standard output."""
+    typer.echo(json.dumps(clean(data), indent=1, allow_nan=False))
+
+
+def clean(data: Any) -> Any:
+    """Data that JSON can hold: paths become text, infinities and nan null.
+
+    >>> clean({"a": (1, math.inf), "b": Path("x")})
+    {'a': [1, None], 'b': 'x'}
+    """
+    if isinstance(data, dict):
+        return {name: clean(value) for name, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [clean(value) for value in data]
+    if isinstance(data, float) and not math.isfinite(data):
+        return None
+    return str(data) if isinstance(data, Path) else data
+
+
+def described(run: Run) -> dict[str, Any]:
+    """A finished run as plain data."""
+    c = run.config
+    identity = {name: c[name] for name in ("task", "algorithm", "preset", "seed")}
+    certificate = run.certificate.to_dict() if run.certificate is not None else None
+    return {"path": run.path, **identity, "words": run.words(), "certificate": certificate, "fresh_episodes": run.final}

@@ -1,0 +1,113 @@
+"""Curves and pages about runs, studies and searches: `pcces plot`, `pcces report`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pcces.cli.common import Json, RunFolders, announce, loaded, refusing, together
+from pcces.runs import Run
+
+if TYPE_CHECKING:
+    from pcces.report import Chart, Page
+
+
+def plot(
+    paths: RunFolders,
+    out: Annotated[
+        Path | None, typer.Option(show_default="RUN/curves.png", help="The picture: .png, .pdf or .svg.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Draw the curves of runs on one task.
+
+    Seeds become a mean with a band of one standard deviation, other differences lines of their own.
+
+    \b
+    pcces plot runs/CartSafe-v0/pcces-*
+    """
+    from pcces import report
+
+    with refusing():
+        runs = loaded(paths)
+        names = sorted({run.config["task"] for run in runs})
+        if len(names) > 1:
+            raise ValueError(
+                f"a picture shows one task, these runs are of {', '.join(names)}; `pcces report` takes all"
+            )
+        if not any(run.metrics for run in runs):
+            raise ValueError("there is nothing to draw yet: no iteration is finished")
+        path = out or together(paths) / "curves.png"
+        if path.suffix not in (".png", ".pdf", ".svg"):
+            raise ValueError(f"the picture must be a .png, .pdf or .svg, got {path}")
+    report.draw(report.charts(runs), path, names[0])
+    announce({"picture": path}, as_json)
+
+
+def report(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN...",
+            help="Folders of runs, or the folder of a study (`pcces reproduce`), or a search saved by `Optimizer.save`.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[Path | None, typer.Option(show_default="RUN/report.html", help="The page.")] = None,
+    figures: Annotated[
+        Path | None, typer.Option(help="Draw its curves into this folder, too, as PNG and PDF.", show_default=False)
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Write one HTML page about one or more runs, or about a study.
+
+    Certificates, curves, an animation, final numbers and configuration; one file, works offline. Of a study: the paper's
+    claims and the verdict on each figure and table.
+
+    \b
+    pcces report runs/CartSafe-v0/pcces-* --out cartsafe.html
+    pcces report results --figures paper/figures
+    pcces report search.npz
+    """
+    from pcces.report import draw_both
+
+    with refusing():
+        page, pictures, beside = subject(paths)
+    path = page().save(out or beside)
+    said: dict[str, Any] = {"report": path}
+    if figures is not None:
+        drawn = [draw_both(charts, figures, name, columns) for name, (charts, columns) in pictures().items()]
+        said["figures"] = [str(one) for both in drawn for one in both]
+    announce(said, as_json)
+
+
+Subject = tuple[Callable[[], "Page"], Callable[[], "dict[str, tuple[list[Chart], int]]"], Path]
+
+
+def subject(paths: Sequence[Path]) -> Subject:
+    """What a report is about: its page, its pictures (charts and how many stand beside each other), where it goes."""
+    from pcces import report
+    from pcces.experiments import study_page
+    from pcces.experiments.arms import Store
+    from pcces.optimizer import Optimizer
+    from pcces.report.search import charts, search_page
+
+    first = paths[0]
+    if len(paths) == 1 and first.is_file():
+        result = Optimizer.load(first).result
+        return lambda: search_page(result), lambda: {first.stem: (charts(result), 2)}, first.with_suffix(".html")
+    if len(paths) == 1 and Store(first).arms():
+        store = Store(first)
+        return lambda: study_page.study_page(store), lambda: study_page.pictures(store), first / "report.html"
+    by_task: dict[str, list[Run]] = {}
+    for run in loaded(paths):
+        by_task.setdefault(run.config["task"].replace("/", "-"), []).append(run)
+    runs = [run for some in by_task.values() for run in some]
+    return (
+        lambda: report.make_page(runs),
+        lambda: {task: (report.charts(some), 2) for task, some in by_task.items()},
+        together(paths) / "report.html",
+    )

@@ -1,0 +1,58 @@
+"""`pcces envs`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+from pcces.cli.common import Json, show, text_table
+from pcces.envs import make, tasks
+from pcces.envs.task import Continuous, Task
+
+
+def envs(as_json: Json = False) -> None:
+    """List the tasks.
+
+    Actions, size of the observation, steps, costs with their thresholds, bounds of the entropy.
+
+    \b
+    pcces envs
+    """
+    found = [make(name) for name in tasks()]
+    if as_json:
+        show({"tasks": [task_data(task) for task in found]})
+        return
+    rows = []
+    for task in found:
+        limits = ", ".join(f"{name} <= {t:g}" for name, t in zip(task.cost_names, task.thresholds)) or "none"
+        low, high = task.entropy_bounds
+        rows.append([task.name, actions(task), task.observation_size, task.max_steps, limits, f"{low:g} to {high:g}"])
+    typer.echo(text_table(["task", "actions", "observation", "steps", "costs", "entropy"], rows))
+
+
+def actions(task: Task) -> str:
+    """A task's actions in words.
+
+    >>> actions(make("CartSafe-v0")), actions(make("Pendulum-v1"))
+    ('2 choices', '1 in [-2, 2]')
+    """
+    if isinstance(task.actions, Continuous):
+        box = f"[{min(task.actions.low):g}, {max(task.actions.high):g}]"
+        return f"{task.actions.size} in {box}"
+    return f"{task.actions.n} choices"
+
+
+def task_data(task: Task) -> dict[str, Any]:
+    """A task as plain data."""
+    continuous = isinstance(task.actions, Continuous)
+    return {
+        "name": task.name,
+        "actions": "continuous" if continuous else "discrete",
+        "action_size": task.actions.size if isinstance(task.actions, Continuous) else task.actions.n,
+        "observation_size": task.observation_size,
+        "max_steps": task.max_steps,
+        "thresholds": dict(zip(task.cost_names, task.thresholds)),
+        "entropy_bounds": task.entropy_bounds,
+        "reward_threshold": task.reward_threshold,
+    }

@@ -1,0 +1,282 @@
+"""`pcces train`."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from pcces.cli.common import Json, described, refusing, show, text_table
+from pcces.rl import algorithms
+from pcces.rl.problem import from_json
+from pcces.rl.settings import near
+from pcces.rl.train import Training, prepare
+from pcces.rl.where import name_of
+from pcces.runs import Run, read_config
+
+
+def train(
+    task: Annotated[
+        str, typer.Argument(metavar="TASK", help="One of `pcces envs`, or any Gymnasium id.", show_default=False)
+    ],
+    algorithm: Annotated[
+        str | None, typer.Option(show_default="pcces", help=f"What trains: {', '.join(algorithms.NAMES)}.")
+    ] = None,
+    preset: Annotated[
+        str | None, typer.Option(show_default="default", help="Its settings: default, or for pcces also paper.")
+    ] = None,
+    iterations: Annotated[
+        int | None, typer.Option(show_default="300", help="Or epochs, of ppo-lag, rcpo and cpo.")
+    ] = None,
+    population: Annotated[
+        int | None,
+        typer.Option(show_default="40", help="Policies tried in an iteration of pcces, openes and asebo; even."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same run.")] = 0,
+    seeds: Annotated[
+        int | None, typer.Option(help="So many seeds at once, from --seed on, in one compiled program.")
+    ] = None,
+    threshold: Annotated[
+        list[float] | None,
+        typer.Option(help="The most an episode may cost on average; once for each of the task's costs."),
+    ] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            show_default="device for tasks in JAX, else local",
+            help="Where episodes are played: device, local (worker processes) or ray (a cluster).",
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(show_default="one a core", help="How many, for the engines local and ray.")
+    ] = None,
+    ray_address: Annotated[
+        str | None, typer.Option(show_default="a Ray of our own on this machine", help="The cluster of --engine ray.")
+    ] = None,
+    step_timeout: Annotated[
+        float | None,
+        typer.Option(help="Seconds after which a simulator's step counts as hung, and its episode as failed."),
+    ] = None,
+    cost: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODULE:FUNCTION", help="cost(observation, action, info), where a simulator gives no costs."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(show_default="runs/TASK/ALGORITHM-PRESET-seedSEED", help="The folder to write.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped or killed.")] = False,
+    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write event files for TensorBoard, too.")] = False,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Any further setting, as often as needed."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Train a policy and certify it on fresh episodes.
+
+    Ends with exit code 0 only if the certificate holds: the policy keeps its limits with 95 % confidence.
+
+    \b
+    pcces train CartSafe-v0
+    pcces train CartSafe-v0 --seeds 10 --threshold 20
+    pcces train CartSafe-v0 --iterations 1000 --set sigma0=0.2 --set hidden=32,32
+    pcces train CartSafe-v0 --resume
+    pcces train HopperBulletEnv-v0 --workers 8 --set hidden=64,64
+    pcces train CartSafe-v0 --algorithm ppo-lag --iterations 100 --set epoch_steps=10000
+    """
+    given = {
+        "algorithm": algorithm, "preset": preset, "iterations": iterations, "population": population,
+        "threshold": tuple(threshold) if threshold else None, "engine": engine, "workers": workers,
+        "ray_address": ray_address, "step_timeout": step_timeout,
+    }  # fmt: skip
+    training: Training | None = None
+    folder = out or Path()
+    try:
+        with refusing():
+            if seeds is not None and seeds < 1:
+                raise ValueError(f"--seeds must be at least 1, got {seeds}")
+            name_ = name_of(task)
+            if ":" in task:  # a module that registers the environment
+                look_here()
+            asked: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+            numbers = range(seed, seed + seeds) if seeds is not None else None
+            if cost is not None:
+                asked["cost"] = function(cost)
+            folder = out or default_folder(name_, asked, seed, numbers)
+            wanted: Sequence[int] = numbers or [seed]
+            together = numbers is not None
+            if resume:
+                found, together = seeds_in(folder, together)
+                if numbers is None:
+                    wanted = found
+                asked = resumed(name_, folder / f"seed-{found[0]}" if together else folder) | asked
+            for text in set_ or []:
+                name, value = setting(text, asked.get("algorithm", "pcces"))
+                if name in given:
+                    raise ValueError(f"give {name} as --{name}, not with --set")
+                asked[name] = value
+            training = prepare(task, wanted, out=folder if together else [folder], resume=resume, **asked)
+        from pcces.tensorboard import TensorBoard
+
+        training.run(progress=True, callback=TensorBoard() if tensorboard else None)
+    except KeyboardInterrupt:
+        interrupted(task, training, folder)
+    conclude(training.runs, folder, as_json)
+
+
+def look_here() -> None:
+    """Let modules in the current folder be found, as Python's own command line does."""
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+
+
+def function(where: str) -> Any:
+    """A function by its address.
+
+    >>> function("math:hypot")(3, 4)
+    5.0
+    """
+    module, sign, name = where.partition(":")
+    if not sign:
+        raise ValueError(f"--cost takes MODULE:FUNCTION, got {where!r}")
+    look_here()
+    home = importlib.import_module(module)
+    if not hasattr(home, name):
+        raise ValueError(f"there is no function {name!r} in {module}")
+    return getattr(home, name)
+
+
+def default_folder(task: str, asked: dict[str, Any], seed: int, seeds: range | None) -> Path:
+    """Where a run goes unless told otherwise.
+
+    >>> default_folder("CartSafe-v0", {"preset": "paper"}, 3, None).as_posix()
+    'runs/CartSafe-v0/pcces-paper-seed3'
+    >>> default_folder("CartSafe-v0", {}, 0, range(10)).as_posix()
+    'runs/CartSafe-v0/pcces-default-seeds0-9'
+    """
+    name = f"{asked.get('algorithm', 'pcces')}-{asked.get('preset', 'default')}"
+    which = f"seed{seed}" if seeds is None else f"seeds{seeds[0]}-{seeds[-1]}"
+    return Path("runs") / task / f"{name}-{which}"
+
+
+SETTING_EXAMPLES: dict[str, Any] = {"confidence": 0.95, "certify_episodes": 1000, "entropy_bounds": (0.0, 1.0)}
+
+
+def setting(text: str, algorithm: str = "pcces") -> tuple[str, Any]:
+    """The name and value in NAME=VALUE, of the type that this setting of the algorithm has.
+
+    >>> setting("hidden=32,32"), setting("sigma0=0.2"), setting("normalise=no"), setting("clip=0.1", "ppo-lag")
+    (('hidden', (32, 32)), ('sigma0', 0.2), ('normalise', False), ('clip', 0.1))
+    """
+    name, sign, value = text.partition("=")
+    if not sign:
+        raise ValueError(f"--set takes NAME=VALUE, got {text!r}")
+    defaults = algorithms.find(algorithm).defaults
+    examples = {field.name: getattr(defaults, field.name) for field in fields(defaults)} | SETTING_EXAMPLES
+    if name not in examples:
+        whose = "" if algorithm == "pcces" else f" of {algorithm}"
+        raise ValueError(f"unknown setting {name!r}{whose}; {near(name, list(examples))}")
+    example = examples[name]
+    try:
+        if isinstance(example, tuple):
+            return name, tuple(type(example[0])(part) for part in value.split(","))
+        if isinstance(example, bool):
+            return name, {"yes": True, "true": True, "no": False, "false": False}[value.lower()]
+        return name, type(example)(value)
+    except (ValueError, KeyError) as error:
+        kinds = {bool: "yes or no", int: "a whole number", float: "a number", tuple: "numbers such as 32,32"}
+        raise ValueError(f"{name} must be {kinds[type(example)]}, got {value!r}") from error
+
+
+def seeds_in(folder: Path, together: bool) -> tuple[list[int], bool]:
+    """The seeds of the run, or runs, that a folder holds, and whether it holds several."""
+    inside = sorted(folder.glob("seed-*/config.json"))
+    if (folder / "config.json").exists() and not together:
+        return [read_config(folder)["seed"]], False
+    if not inside:
+        raise FileNotFoundError(f"there is no run to go on with in {folder}")
+    return sorted(read_config(file.parent)["seed"] for file in inside), True
+
+
+def resumed(task: str, path: Path) -> dict[str, Any]:
+    """What the run in a folder was asked for, as the keywords of `prepare`."""
+    config = read_config(path)
+    if config["task"] != task:
+        raise ValueError(f"the run in {path} is of {config['task']}, not of {task}: it cannot go on as that")
+    names = (
+        "algorithm",
+        "preset",
+        "engine",
+        "workers",
+        "ray_address",
+        "step_timeout",
+        "confidence",
+        "certify_episodes",
+    )
+    kept = {name: config[name] for name in names if name in config}
+    limits = {"threshold": config["thresholds"] or None, "entropy_bounds": from_json(config["entropy_bounds"])}
+    settings = {name: tuple(v) if isinstance(v, list) else v for name, v in config["settings"].items()}
+    return kept | limits | settings
+
+
+def interrupted(task: str, training: Training | None, folder: Path) -> NoReturn:
+    """Say what is left and how to go on, and end."""
+    if training is None:
+        typer.echo("\ninterrupted before anything was done", err=True)
+    else:
+        again = shlex.join(["pcces", "train", task, "--out", str(folder), "--resume"])
+        typer.echo(f"\ninterrupted after {training.done} iterations; go on with: {again}", err=True)
+    if "ray" in sys.modules:
+        sys.modules["ray"].shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(130)  # at once: a compilation that still runs in the background cannot be stopped
+
+
+def conclude(runs: Sequence[Run], folder: Path, as_json: bool) -> None:
+    """The certificates in words, and the exit code that goes with them."""
+    report = folder / "report.html"
+    good = [run for run in runs if run.certificate is not None and run.certificate.holds]
+    if as_json:
+        show({"folder": folder, "report": report, "certified": len(good), "runs": [described(run) for run in runs]})
+    else:
+        if len(runs) == 1:
+            typer.echo(runs[0].words())
+        else:
+            typer.echo(seeds_table(runs))
+            typer.echo(f"{len(good)} of {len(runs)} certified with {100 * runs[0].config['confidence']:g} % confidence")
+        typer.echo(f"report: {report}")
+    if len(good) < len(runs):
+        whose = "" if len(runs) == 1 else f" of seeds {', '.join(str(r.config['seed']) for r in runs if r not in good)}"
+        typer.echo(
+            f"not certified: the policy{whose} may break its limits; train longer (--iterations) or allow more"
+            " (--threshold)",
+            err=True,
+        )
+        raise typer.Exit(1)
+
+
+def seeds_table(runs: Sequence[Run]) -> str:
+    """Return, costs and certificate of every seed, and the means."""
+    problem = runs[0].problem
+    limits = [f"{name} (limit {t:g})" for name, t in zip(problem.cost_names, problem.thresholds)]
+    rows = []
+    for run in runs:
+        assert run.certificate is not None
+        costs = [f"{cost:.3g}" for cost in run.final["costs"]]
+        rows.append(
+            [run.config["seed"], f"{run.final['return']:.4g}", *costs, "yes" if run.certificate.holds else "NO"]
+        )
+    means = [math.fsum(values) / len(runs) for values in zip(*([r.final["return"], *r.final["costs"]] for r in runs))]
+    rows.append(["mean", f"{means[0]:.4g}", *(f"{value:.3g}" for value in means[1:]), ""])
+    return text_table(["seed", "return", *limits, "certified"], rows)

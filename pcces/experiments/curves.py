@@ -1,0 +1,112 @@
+"""The results of an experiment as charts: a panel for each task and number of samples, a line for each algorithm.
+
+The same charts stand on the HTML page and in the pictures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pcces.experiments.catalogue import Experiment
+from pcces.experiments.found import Found, by_task
+from pcces.experiments.measures import SAMPLES
+from pcces.experiments.statistics import band
+from pcces.report import Chart, Limit, Series
+
+# One colour an algorithm, on every page and picture.
+COLOURS = {
+    "PCCES": 0, "PCCES, paper preset": 5, "OpenES": 1, "ASEBO": 2, "CPO": 1, "RCPO": 2, "PPO-Lagrangian": 3,
+}  # fmt: skip
+TITLES = {"success": "accepted steps", "sigma": "step size sigma", "variance": "variance of an estimate of f"}
+
+
+def panels(experiment: Experiment, found: Sequence[Found]) -> list[Chart]:
+    """What the experiment shows, panel by panel."""
+    return [chart for panel in split(found) for quantity in experiment.shows for chart in _chart(panel, quantity)]
+
+
+def columns(experiment: Experiment, found: Sequence[Found]) -> int:
+    """How many panels stand beside each other in a picture."""
+    if len(experiment.shows) > 1:
+        return len(experiment.shows)
+    populations = len({one.asked.population for one in by_task(found)[found[0].asked.task]})
+    return populations if populations > 1 else min(3, len(split(found)))
+
+
+def traces(found: Sequence[Found]) -> list[Chart]:
+    """How the search of PCCES went: the share of steps accepted, and the step size."""
+    mine = [one for one in found if one.asked.algorithm == "pcces"]
+    return [chart for panel in split(mine) for quantity in ("success", "sigma") for chart in _chart(panel, quantity)]
+
+
+def split(found: Sequence[Found]) -> list[list[Found]]:
+    """Arms that share a panel: of one task with one number of samples."""
+    panels: dict[tuple[str, int | None], list[Found]] = {}
+    for one in found:
+        panels.setdefault((one.asked.task, one.asked.population), []).append(one)
+    return list(panels.values())
+
+
+def _chart(panel: Sequence[Found], quantity: str) -> list[Chart]:
+    """One chart, or none where no run has the quantity."""
+    series = [line for one in panel for line in _series(one, panel, quantity)]
+    if not series:
+        return []
+    first = panel[0].asked
+    samples = f", {first.population} samples" if first.population else ""
+    title = f"{first.task}{samples}: {TITLES.get(quantity, quantity)}"
+    return [
+        Chart(
+            title,
+            series,
+            _limits(panel, quantity),
+            x_label="episodes averaged" if quantity == "variance" else "iteration",
+            log=quantity in ("sigma", "variance"),
+            log_x=quantity == "variance",
+        )
+    ]
+
+
+def _series(one: Found, panel: Sequence[Found], quantity: str) -> list[Series]:
+    name = line_name(one, panel)
+    one_a_label = len({other.asked.label for other in panel}) == len(panel)
+    colour = (
+        COLOURS.get(one.asked.label) if one_a_label else None
+    )  # arms of one algorithm are told apart by their names
+    if quantity == "variance":
+        x: Sequence[float] = SAMPLES
+        rows = [run["variance"]["f"] for run in one.runs.values()]
+    else:
+        column = one.cost if quantity == "cost" else quantity
+        curves = [run["curve"] for run in one.runs.values() if column in run["curve"]]
+        if not curves:
+            return []
+        length = min(len(curve["iteration"]) for curve in curves)
+        x = curves[0]["iteration"][:length]
+        rows = [curve[column][:length] for curve in curves]
+    middle, low, high = (part.tolist() for part in band([[float("nan") if v is None else v for v in r] for r in rows]))
+    several = f", mean of {len(rows)}" if len(rows) > 1 else ""
+    return [Series(name + several, x, middle, low, high, group=name, colour=colour)]
+
+
+def line_name(one: Found, panel: Sequence[Found]) -> str:
+    """What tells a line from the others in its panel."""
+    arm = one.asked
+    name = one.name.replace(f", {arm.population} samples", "")
+    if len({other.asked.label for other in panel}) == 1 and len(panel) > 1:
+        name = name.removeprefix(f"{arm.label}, ")
+        if len({other.asked.threshold for other in panel}) > 1:
+            name = f"threshold {arm.threshold:g}"
+    return name
+
+
+def _limits(panel: Sequence[Found], quantity: str) -> list[Limit]:
+    if quantity == "cost":
+        return [
+            Limit(value, f"limit {value:g}") for value in sorted({one.limit for one in panel if one.limit is not None})
+        ]
+    if quantity == "entropy":
+        low, high = panel[0].first["entropy_bounds"]
+        pairs = [(high, "at most"), (low, "at least")]
+        return [Limit(value, f"{words} {value:g}", always=False) for value, words in pairs if value is not None]
+    return []

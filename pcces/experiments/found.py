@@ -1,0 +1,149 @@
+"""What is known of an experiment: its arms with the results there are, at the full scale or a smaller one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pcces.experiments.arms import Arm, Record, Store
+from pcces.experiments.statistics import Interval, difference, mean_interval
+
+if TYPE_CHECKING:
+    from pcces.experiments.catalogue import Experiment
+
+UNSAID = ("hidden", "initial_tries", "last_layer")  # settings that all arms on a task have alike
+
+
+@dataclass(frozen=True)
+class Found:
+    """An arm, and the runs there are of it: of the arm as `asked` for, or with fewer iterations as it `ran`."""
+
+    asked: Arm
+    ran: Arm
+    runs: dict[int, Record]
+    where: dict[str, Any]  # what they were made with
+    settings: dict[str, Any]  # all of the algorithm's
+    full: bool  # whether all seeds ran, as long as asked for
+
+    @property
+    def name(self) -> str:
+        """What it is called within its task."""
+        return named(self.asked)
+
+    @property
+    def ours(self) -> bool:
+        """Whether it is PCCES as we tuned it."""
+        return self.asked.algorithm == "pcces" and self.asked.preset == "default"
+
+    def values(self, name: str) -> list[float]:
+        """A number of every run."""
+        return [math.nan if run[name] is None else float(run[name]) for run in self.runs.values()]
+
+    @property
+    def returns(self) -> dict[int, float]:
+        """By seed."""
+        return dict(zip(self.runs, self.values("return")))
+
+    @property
+    def cost(self) -> str | None:
+        """The name of the first cost's curve, if there are costs."""
+        return next((name for name in self.first["curve"] if name.startswith("cost_")), None)
+
+    @property
+    def first(self) -> Record:
+        """Any of the runs."""
+        return next(iter(self.runs.values()))
+
+    @property
+    def limit(self) -> float | None:
+        """What the first cost may be."""
+        return self.first["thresholds"][0] if self.first["thresholds"] else None
+
+    def mean_cost(self) -> Interval:
+        """Of the policies returned."""
+        return mean_interval([run["costs"][0] for run in self.runs.values()])
+
+    def last_costs(self) -> list[float]:
+        """The first cost at the end of training: a mean over the last iterations."""
+        assert self.cost is not None
+        return [float(run["curve"][self.cost][-1]) for run in self.runs.values()]
+
+    def keeps(self) -> int:
+        """Of how many runs the policy returned costs no more than it may, on fresh episodes."""
+        return sum(all(c <= t for c, t in zip(run["costs"], run["thresholds"])) for run in self.runs.values())
+
+    def certified(self) -> int:
+        """Of how many runs the policy returned is certified."""
+        return sum(run["certified"] for run in self.runs.values())
+
+    def seconds(self) -> float:
+        """How long the training took. Seeds that ran side by side were stopped by one clock, so theirs are equal."""
+        return math.fsum({run["seconds"] for run in self.runs.values()})
+
+    def steps(self) -> float:
+        """Of the task, a seed."""
+        return math.fsum(self.values("steps")) / len(self.runs)
+
+
+def known(experiment: Experiment, store: Store) -> list[Found]:
+    """The arms that have results, of the experiment's seeds (others were for tuning)."""
+    found = []
+    for arm in experiment.arms:
+        ran = store.nearest(arm)
+        if ran is None:
+            continue
+        runs = {seed: run for seed, run in store.read(ran).items() if seed < experiment.seeds}
+        runs = {seed: run for seed, run in runs.items() if set(experiment.measures) <= set(run)}
+        if runs:
+            full = ran == arm and len(runs) == experiment.seeds
+            found.append(Found(arm, ran, runs, store.where(ran), store.settings(ran), full))
+    return found
+
+
+def by_task(found: Iterable[Found]) -> dict[str, list[Found]]:
+    """In the order of the arms."""
+    tasks: dict[str, list[Found]] = {}
+    for one in found:
+        tasks.setdefault(one.asked.task, []).append(one)
+    return tasks
+
+
+def named(arm: Arm) -> str:
+    """An arm within its task.
+
+    >>> named(Arm("Acrobot-v1", population=80, settings={"mu": 0.1}))
+    'PCCES, 80 samples, mu 0.1'
+    """
+    population = f", {arm.population} samples" if arm.population else ""
+    shown = {name: value for name, value in arm.settings.items() if name not in UNSAID}
+    return arm.label + population + "".join(f", {name} {value:g}" for name, value in shown.items())
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One arm beside another on the same task with as many samples and iterations, paired by seed."""
+
+    ours: Found
+    theirs: Found
+    gap: Interval  # of returns
+
+
+def comparisons(found: Sequence[Found], preset: str = "default") -> list[Comparison]:
+    """PCCES with a preset beside everything else that ran under the same conditions."""
+    made = []
+    for ours in found:
+        if ours.asked.algorithm != "pcces" or ours.asked.preset != preset:
+            continue
+        for theirs in found:
+            other = (theirs.asked.algorithm, theirs.asked.preset) != ("pcces", preset)
+            if other and alike(ours, theirs) and len(set(ours.runs) & set(theirs.runs)) > 1:
+                made.append(Comparison(ours, theirs, difference(ours.returns, theirs.returns)))
+    return made
+
+
+def alike(one: Found, other: Found) -> bool:
+    """Whether two arms ran under the same conditions."""
+    a, b = one.ran, other.ran
+    return (a.task, a.population, a.threshold, a.iterations) == (b.task, b.population, b.threshold, b.iterations)

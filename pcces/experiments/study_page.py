@@ -1,0 +1,135 @@
+"""A whole study as one HTML page that works offline: claims, verdicts, curves, numbers, configurations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pcces.experiments.arms import Store
+from pcces.experiments.catalogue import EXPERIMENTS, HEADLINES, Experiment
+from pcces.experiments.claims import EXCEEDED, NOT_REACHED, REPRODUCED, Finding
+from pcces.experiments.curves import columns, panels, traces
+from pcces.experiments.found import Found, known
+from pcces.experiments.page import answer, complete, together
+from pcces.experiments.tables import Rows, beside, finals, judged, made_on, scale
+from pcces.report import (
+    Chapter,
+    Chart,
+    Charts,
+    Contents,
+    Details,
+    Folded,
+    Marked,
+    Page,
+    Section,
+    Table,
+    Verdict,
+)
+
+BANDS = "Every point is a mean over fresh episodes of that iteration's policy; lines are means over seeds, bands their 95 % bootstrap intervals."
+NUMBERS = (
+    "Of the policy that a run returns, on fresh episodes; means over seeds with 95 % bootstrap intervals. IQM: the mean of the middle half of"
+    " the seeds. Certified: keeps its limits with 95 % confidence. Over: the share of training iterations above the limit."
+)
+
+
+def study_page(store: Store) -> Page:
+    """The page about all results there are."""
+    results = {name: known(experiment, store) for name, experiment in EXPERIMENTS.items()}
+    sections: list[Section] = []
+    for headline in HEADLINES:
+        found = together(headline.experiments, results)
+        finding = headline.judge(EXPERIMENTS[headline.experiments[0]], found)
+        holds = finding.verdict == REPRODUCED and complete(headline, found)
+        open_ = not finding.parts or (finding.verdict == REPRODUCED and not holds)
+        title = f"{headline.claim} {answer(headline, found, finding)}"
+        sections.append(Verdict(None if open_ else holds, title, points(finding)))
+    sections.append(
+        Contents(
+            [(f"{e.where}: {e.title}", e.name, marked(judged(e, results[e.name])[0])) for e in EXPERIMENTS.values()]
+        )
+    )
+    for name, found in results.items():
+        sections += chapter(EXPERIMENTS[name], found)
+    sections += configurations(together(list(EXPERIMENTS), results))
+    return Page(
+        "The paper's experiments, run again",
+        sections,
+        "pcces: what the paper reports, what came out here, and whether that is the same",
+    )
+
+
+def marked(verdict: str) -> Marked | str:
+    """Good news, bad news, or none."""
+    return Marked(verdict, verdict != NOT_REACHED) if verdict in (REPRODUCED, EXCEEDED, NOT_REACHED) else verdict
+
+
+def points(finding: Finding) -> list[str]:
+    """Parts and remarks of a finding."""
+    signs = {True: "✓", False: "✗"}
+    return [f"{signs[part.holds]} {part.said}" for part in finding.parts] + list(finding.remarks)
+
+
+def chapter(experiment: Experiment, found: Sequence[Found]) -> list[Section]:
+    """One experiment."""
+    words, finding = judged(experiment, found)
+    said = f"{experiment.where}. The paper: {experiment.claim} {experiment.note}"
+    holds = {REPRODUCED: True, EXCEEDED: True, NOT_REACHED: False}.get(words)
+    sections: list[Section] = [
+        Chapter(experiment.title, experiment.name, said),
+        Verdict(holds, words.capitalize(), points(finding), f"{scale(experiment, found)}."),
+    ]
+    if not found:
+        return sections
+    sections.append(Charts("Curves", panels(experiment, found), BANDS))
+    sections.append(Table("Numbers", *_coloured(*finals(experiment, found)), f"{NUMBERS} {made_on(found)}"))
+    named, rows = beside(experiment, found)
+    if rows:
+        sections.append(Table("Differences, paired by seed", *_coloured(named, rows)))
+    how = traces(found)
+    if how:
+        sections.append(Folded("How the searches went: steps accepted, step sizes", [Charts("", how)]))
+    return sections
+
+
+def _coloured(names: list[str], rows: Rows) -> tuple[list[str], list[list[str | Marked]]]:
+    """Differences and certificates that are good or bad news."""
+
+    def cell(name: str, text: str) -> str | Marked:
+        if name == "certified":
+            good, _, all_ = text.partition(" of ")
+            return Marked(text, good == all_)
+        return Marked(text, text == "higher") if text in ("higher", "lower") else text
+
+    return names, [[cell(name, text) for name, text in zip(names, row)] for row in rows]
+
+
+def configurations(found: Sequence[Found]) -> list[Section]:
+    """The exact settings and versions behind every arm."""
+    if not found:
+        return []
+    each = []
+    for one in found:
+        where = {name: value for name, value in one.where.items() if name != "versions"}
+        where |= {f"version of {name}": value for name, value in one.where["versions"].items()}
+        asked = {
+            "task": one.ran.task,
+            "algorithm": one.ran.algorithm,
+            "preset": one.ran.preset,
+            "threshold": one.ran.threshold,
+        }
+        title = f"{one.asked.task}: {one.name}"
+        each.append(Details(title, asked | one.settings | {"seeds": sorted(one.runs)} | where))
+    return [
+        Chapter("Configurations", "configurations", "Every setting, version and machine, arm by arm."),
+        Folded(f"{len(each)} arms", each),
+    ]
+
+
+def pictures(store: Store) -> dict[str, tuple[list[Chart], int]]:
+    """The charts of every experiment that has results, and how many stand beside each other."""
+    found = {name: known(experiment, store) for name, experiment in EXPERIMENTS.items()}
+    return {
+        name: (panels(EXPERIMENTS[name], some), columns(EXPERIMENTS[name], some))
+        for name, some in found.items()
+        if some
+    }
