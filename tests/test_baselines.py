@@ -4,6 +4,8 @@ import importlib.util
 import json
 import math
 import shutil
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import jax
@@ -20,12 +22,14 @@ import pcces.rl.train as training
 from pcces import report
 from pcces.baselines import ALGORITHMS, asebo, cpo, epochs, on_policy, openes, population, ppo_lagrangian, rcpo
 from pcces.cli import app
-from pcces.engines.device import EPISODES, compiled, compiler_options, summed
+from pcces.engines import device
+from pcces.engines.device import EPISODES, compiler_options, summed
 from pcces.envs import make
 from pcces.envs.cartpole import CartPole200
 from pcces.envs.mountain_car import MountainCarContinuous
 from pcces.envs.simulator import Environment, Simulator, simulator
 from pcces.envs.task import Continuous, Discrete, Step
+from pcces.rl import kernel
 from pcces.rl.algorithms import NAMES
 from pcces.rl.batched import BatchedWorker
 from pcces.rl.crew import Crew
@@ -34,14 +38,16 @@ from pcces.rl.keys import key
 from pcces.rl.normalizer import identity
 from pcces.rl.on_workers import WorkerEngine
 from pcces.rl.outcome import Outcome
-from pcces.rl.policy import Policy, forward, softmax
+from pcces.rl.policy import Policy, forward, log_softmax, softmax
 from pcces.rl.problem import problem_for
 from pcces.rl.rollout import rollout
 from pcces.strategies import mirrored
 from pcces.strategies.asebo import ASEBOState as Subspace
 
 NO_ENTROPY = (-math.inf, math.inf)
-ON_POLICY = dict(hidden=(16,), critic_hidden=(16,), epoch_steps=1020)  # 51 episodes: too odd to be shared by devices
+ON_POLICY = dict(
+    hidden=(16,), critic_hidden=(16,), epoch_steps=1020, passes=5
+)  # 51 episodes: too odd to be shared by devices
 
 
 class TwoCosts(MountainCarContinuous):
@@ -59,10 +65,43 @@ class TwoCosts(MountainCarContinuous):
         return jnp.stack([position < -0.55, position > -0.5]).astype(jnp.float32)
 
 
+def hasty():
+    """Options for programs that run little: what counts is how long they take to compile."""
+    return (compiler_options() or {}) | {"xla_backend_optimization_level": 0}
+
+
+def quick(function):
+    """Op by op it would take longer."""
+    return jax.jit(function, compiler_options=hasty())
+
+
+@contextmanager
+def compiled_hastily():
+    """To make an engine or a driver in: programs that all tests of a process share are not made there."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(device, "compiler_options", hasty)
+        yield
+
+
+@pytest.fixture
+def hasty_engines(monkeypatch):
+    begin = device.DeviceEngine.__init__
+
+    def init(self, *given):
+        with compiled_hastily():
+            begin(self, *given)
+
+    monkeypatch.setattr(device.DeviceEngine, "__init__", init)
+
+
 def together(function, devices=1):
     """Call a function that sums over devices, on so many of them."""
-    program = jax.vmap(lambda _: function(), axis_name=EPISODES)
-    return jax.jit(program, compiler_options=compiler_options())(jnp.arange(devices))
+    return quick(jax.vmap(lambda _: function(), axis_name=EPISODES))(jnp.arange(devices))
+
+
+def first_of(tree):
+    """What the first device has."""
+    return jax.tree.map(lambda a: a[0], tree)
 
 
 # -- evolution strategies ----------------------------------------------------------------------------------------------
@@ -70,12 +109,16 @@ def together(function, devices=1):
 
 def test_the_gradient_of_openes_points_up_a_quadratic():
     n, deviation = 6, 0.1
-    x, optimum = jnp.ones(n), jnp.arange(n, dtype=jnp.float32)
-    directions = mirrored(jax.random.normal(key(0), (4000, n)))
-    f = ((x + deviation * directions - optimum) ** 2).sum(1)
-    slope = openes.gradient(f, directions, deviation)
-    true = 2 * (x - optimum)
-    assert float(slope @ true / jnp.linalg.norm(slope) / jnp.linalg.norm(true)) > 0.999
+
+    @quick
+    def cosine():
+        x, optimum = jnp.ones(n), jnp.arange(n, dtype=jnp.float32)
+        directions = mirrored(jax.random.normal(key(0), (4000, n)))
+        f = ((x + deviation * directions - optimum) ** 2).sum(1)
+        slope, true = openes.gradient(f, directions, deviation), 2 * (x - optimum)
+        return slope @ true / jnp.linalg.norm(slope) / jnp.linalg.norm(true)
+
+    assert float(cosine()) > 0.999
 
 
 def test_the_gradient_of_openes_by_hand():
@@ -116,18 +159,19 @@ def test_asebo_samples_from_its_covariance():
 def test_asebo_learns_subspace_and_alpha_from_gradients():
     settings = asebo.ASEBOSettings(archive=3, least=1, threshold=0.995, alpha_low=0.1, alpha_high=0.9)
     subspace = settings.strategy.init(jnp.zeros(4))
+    update = quick(lambda subspace, gradient: settings.strategy.update(subspace, None, None, None, gradient))
     for _ in range(3):  # all energy along the first axis
         assert float(subspace.alpha) == 1.0  # isotropic until the archive is full
         assert int(asebo.pairs(subspace, settings)) == 20
-        subspace = settings.strategy.update(subspace, None, None, None, jnp.array([1.0, 0.0, 0.0, 0.0]))
+        subspace = update(subspace, np.array([1.0, 0.0, 0.0, 0.0], np.float32))
     assert float(subspace.rank) == 1
     assert np.allclose(np.abs(subspace.basis[0]), [1, 0, 0, 0], atol=1e-6)
     # 36 % of the next gradient's energy is outside
-    subspace = settings.strategy.update(subspace, None, None, None, jnp.array([0.8, 0.6, 0.0, 0.0]))
+    subspace = update(subspace, np.array([0.8, 0.6, 0.0, 0.0], np.float32))
     assert float(subspace.alpha) == pytest.approx(0.36, abs=1e-6)
     assert float(subspace.rank) == 2
     assert np.allclose(subspace.archive[1], [0.99, 0, 0, 0])  # decayed
-    outside = settings.strategy.update(subspace, None, None, None, jnp.array([0.0, 0.0, 1.0, 0.0]))
+    outside = update(subspace, np.array([0.0, 0.0, 1.0, 0.0], np.float32))
     assert float(outside.alpha) == pytest.approx(0.9)  # clipped
 
 
@@ -143,17 +187,17 @@ def test_samples_that_are_not_used_leave_no_trace():
     settings = population.PopulationSettings(population=8, metric_episodes=4)
     policy = Policy(4, task.actions)
     problem = problem_for(task, 0.0, entropy_bounds=NO_ENTROPY)
-    x = policy.init(jax.random.normal(key(0), (policy.size,)))
-    points = x + 0.1 * mirrored(jax.random.normal(key(1), (4, policy.size)))
-    used = jnp.tile(jnp.arange(4) < 3, 2)
-
-    def played(points, used):
-        return together(
-            lambda: population.play(task, policy, problem, settings, x, identity(x[:4]), points, used, key(2))
-        )
-
+    rng = np.random.default_rng(0)
+    x = policy.init(rng.standard_normal(policy.size, dtype=np.float32))
+    points = x + np.float32(0.1) * mirrored(rng.standard_normal((4, policy.size), dtype=np.float32))
+    used = np.tile(np.arange(4) < 3, 2)
+    over_devices = jax.vmap(
+        lambda points, used: population.play(task, policy, problem, settings, x, identity(x[:4]), points, used, key(2)),
+        axis_name=EPISODES,
+    )
+    played = quick(lambda points, used: over_devices(points[None], used[None]))
     some = played(points, used)
-    wild = played(jnp.where(used[:, None], points, 100.0), used)
+    wild = played(np.where(used[:, None], points, np.float32(100)), used)
     everyone = played(points, used | True)
     assert np.array_equal(some.f[0][used], wild.f[0][used])
     for a, b in zip(some.seen, wild.seen):
@@ -164,19 +208,15 @@ def test_samples_that_are_not_used_leave_no_trace():
 def test_costs_over_the_limit_are_penalised_and_pairs_share_their_episodes():
     task = make("CartSafe-v0")
     policy = Policy(4, task.actions)
-    x = policy.init(jax.random.normal(key(0), (policy.size,)), last=3.0)
-    points = mirrored(jnp.zeros((2, policy.size))) + x  # four times the same policy
+    x = policy.init(np.random.default_rng(0).standard_normal(policy.size, dtype=np.float32), last=3.0)
+    points = mirrored(np.zeros((2, policy.size), np.float32)) + x  # four times the same policy
 
     def f(penalty, threshold):
         settings = population.PopulationSettings(population=4, metric_episodes=4, penalty=penalty)
         problem = problem_for(task, 0.0, threshold=threshold, entropy_bounds=NO_ENTROPY)
-        return together(
-            lambda: (
-                population.play(
-                    task, policy, problem, settings, x, identity(x[:4]), points, jnp.ones(4, bool), key(3)
-                ).f
-            )
-        )[0]
+        used = jnp.ones(4, bool)
+        play = partial(population.play, task, policy, problem, settings, x, identity(x[:4]), points, used)
+        return first_of(together(lambda: play(key(3)).f))
 
     blind, strict, lenient = f(0.0, 0.0), f(2.0, 0.0), f(2.0, 1000.0)
     assert np.array_equal(blind, lenient)
@@ -189,52 +229,57 @@ def test_costs_over_the_limit_are_penalised_and_pairs_share_their_episodes():
 
 
 def test_advantages_by_hand():
-    """Three episodes of at most three steps: one ends after two, one runs into the limit, one ends on its last step."""
-    r = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [0.0, 8.0, 9.0]])
-    v = np.array([[0.5, 0.1, 0.2], [0.6, 0.3, 0.4], [7.0, 0.9, 0.8], [7.0, 2.0, 7.0]])  # 7: beyond an end, never used
-    going = np.array([[1.0, 1.0, 1.0], [1.0, 1.0, 1.0], [0.0, 1.0, 1.0], [0.0, 1.0, 0.0]])
+    """Columns of four rows. In the first an episode ends after two steps and another has not ended when the column does;
+    the second is one long episode that ends on its last step; in the third the time limit cuts one off after one step."""
+    r = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 0.0], [6.0, 8.0, 9.0], [2.0, 3.0, 5.0]])
+    v = np.array([[0.5, 0.1, 0.2], [0.6, 0.3, 0.4], [0.7, 0.9, 0.8], [0.2, 2.0, 1.1], [3.0, 7.0, 4.0]])
+    played = np.array([[1.0, 1.0, 1.0], [1.0, 1.0, 0.0], [1.0, 1.0, 1.0], [1.0, 1.0, 1.0]])
+    going = np.array([[1.0, 1.0, 1.0], [0.0, 1.0, 0.0], [1.0, 1.0, 1.0], [1.0, 0.0, 1.0]])
     gamma, lam = 0.9, 0.5
-    after = [[0.6, 0.0], [0.3, 0.9, 2.0], [0.4, 0.8, 0.0]]  # the value after each step
-    expected = np.zeros((3, 3))
-    for i, values_after in enumerate(after):
+    episodes = [  # column, first row, the value after each step
+        (0, 0, [0.6, 0.0]), (0, 2, [0.2, 3.0]), (1, 0, [0.3, 0.9, 2.0, 0.0]), (2, 0, [0.4]), (2, 2, [1.1, 4.0]),
+    ]  # fmt: skip
+    expected = np.zeros((4, 3))
+    for column, first, after in episodes:
         carried = 0.0
-        for t in reversed(range(len(values_after))):
-            delta = r[t, i] + gamma * values_after[t] - v[t, i]
+        for t in reversed(range(first, first + len(after))):
+            delta = r[t, column] + gamma * after[t - first] - v[t, column]
             carried = delta + gamma * lam * carried
-            expected[t, i] = carried
-    assert np.allclose(on_policy.advantages(*map(jnp.array, (r, v, going)), gamma, lam), expected, atol=1e-6)
+            expected[t, column] = carried
+    estimate = quick(on_policy.advantages)
+    both = estimate(np.stack([r, 2 * r]), np.stack([v, 2 * v]), played, going, gamma, lam)  # two signals
+    assert np.allclose(both, [expected, 2 * expected], atol=1e-6)
 
 
-def test_an_epoch_is_the_plain_rollout_with_one_observation_more():
-    task = CartPole200()
-    policy = Policy(4, task.actions, (8,))
-    x = policy.init(jax.random.normal(key(3), (policy.size,)), last=4.0)
-    x = x.at[: 4 * 8].set(0).at[jnp.array([2 * 8, 3 * 8])].set(3.0)  # pushes to where the pole leans: some balance long
-    played = together(lambda: epochs.play(task, policy, x, identity(x[:4]), jax.random.split(key(4), 6), 0.9))
-    epoch, outcome = jax.tree.map(lambda a: a[0], played)
-    play = compiled()(lambda keys: rollout(task, policy, x, identity(x[:4]), keys, 0.9, record=True))
-    plain, trajectory = play(jax.random.split(key(4), 6))
+def test_an_epoch_is_full_and_its_first_episodes_are_the_plain_rollout():
+    task, count = CartPole200(), 6
+    policy = Policy(4, task.actions, (1,))
+    x = jnp.array([0.0, 0, 2, 2, 0, -1, 1, 0, 0])  # pushes to where the pole leans and falls: some balance to the end
+    keys = jax.random.split(key(4), count)
+    epoch, outcome = first_of(together(lambda: epochs.play(task, policy, x, identity(x[:4]), keys, 0.9)))
+    plain, trajectory = quick(lambda keys: rollout(task, policy, x, identity(x[:4]), keys, 0.9, record=True))(keys)
     for name in Outcome._fields:
-        assert np.allclose(getattr(outcome, name), getattr(plain, name), rtol=1e-5), name
-    assert float(epoch.weights.sum()) == pytest.approx(1)
-    assert np.array_equal(epoch.going[:200] > 0, trajectory.alive[:200])
-    assert np.array_equal(epoch.going[200] > 0, np.asarray(plain.length) == 200)  # no pole falls on the very last step
-    assert float(epoch.seen.count) == float(plain.length.sum())
+        assert np.allclose(getattr(outcome, name), getattr(plain, name), rtol=1e-4), name
+    assert 200 in plain.length and min(plain.length) < 150
+    assert float(epoch.length) == pytest.approx(float(plain.length.mean()))
+    first = np.asarray(trajectory.alive[:200])
+    seen, actions, going = np.asarray(epoch.observations), np.asarray(epoch.actions), np.asarray(epoch.going) > 0
+    whole = np.moveaxis(np.asarray(trajectory.observations[:200]), 1, 0)
+    assert np.allclose(seen[:, :200][:, first], whole[:, first], atol=0.01)  # rounding grows with time
+    # Every row is a step of the task, also the last of a column; where it ends, the next row is a start.
+    assert float(epoch.seen.count) == count * 200 and np.allclose(epoch.weights, 1 / (count * 200))
+    after = quick(jax.vmap(jax.vmap(lambda s, a: task.step(s, a, keys[0]), -1, -1), -1, -1))(seen[:, :200], actions)
+    assert np.array_equal(going, ~np.asarray(after.terminated))
+    assert np.allclose(seen[:, 1:][:, going], np.asarray(after.state)[:, going], atol=1e-5)
+    starts = seen[:, 1:][:, ~going].T
+    assert np.all(np.abs(starts) <= 0.05) and len(np.unique(starts[:, 0])) == len(starts) > count / 2
 
 
-def test_the_time_limit_shows_the_observation_it_cut_off():
-    task = TwoCosts()
-    ending = epochs.Ending(task)
-    state, plain = ending.reset(key(0)), task.reset(key(0))
-    for _ in range(task.max_steps):
-        state, *_ = ending.step(state, jnp.array([-1.0]), key(1))
-        plain, *_ = task.step(plain, jnp.array([-1.0]), key(1))
-    assert np.array_equal(ending.observe(state), task.observe(plain))
-    after = ending.step(state, jnp.array([1.0]), key(1))
-    assert np.array_equal(ending.observe(after.state), task.observe(plain))
-    assert float(after.reward) == 0
-    assert np.array_equal(after.costs, [0, 0])
-    assert bool(after.terminated)
+def test_the_kernel_of_whole_episodes_leaves_epochs_alone():
+    task = make("CartSafe-v0")
+    policy = Policy(4, task.actions)
+    assert kernel.plan(task, policy) is not None
+    assert kernel.plan(epochs.Endless(task), policy) is None  # its steps need random numbers
 
 
 def test_critics_say_the_same_in_other_units():
@@ -243,10 +288,10 @@ def test_critics_say_the_same_in_other_units():
     critics = on_policy.init_critics(net, 2, settings, key(0))
     critics = critics._replace(weights=jax.random.normal(key(1), critics.weights.shape), mean=jnp.array([1.0, -2.0]))
     observations = jax.random.normal(key(2), (3, 4, 6))
-    other = on_policy.rescaled(net, critics, jnp.array([50.0, 0.1]), jnp.array([20.0, 0.03]))
-    assert np.allclose(
-        on_policy.values(net, critics, observations), on_policy.values(net, other, observations), atol=2e-4
-    )
+    rescaled = quick(partial(on_policy.rescaled, net))
+    other = rescaled(critics, np.array([50.0, 0.1], np.float32), np.array([20.0, 0.03], np.float32))
+    value = quick(partial(on_policy.values, net))
+    assert np.allclose(value(critics, observations), value(other, observations), atol=2e-4)
 
 
 def test_critics_learn_targets_of_any_size():
@@ -255,81 +300,90 @@ def test_critics_learn_targets_of_any_size():
     observations = jax.random.normal(key(0), (2, 41, 25))
     targets = jnp.stack([500 + 300 * jnp.tanh(observations[0, :-1]), 0.1 * observations[1, :-1]])
     blank = jnp.zeros((40, 25))
-    epoch = epochs.Epoch(observations, blank, blank, jnp.ones((41, 25)), blank + 1 / 1000, None, None, None)
+    epoch = epochs.Epoch(observations, blank, blank, blank + 1, blank + 1, blank + 1 / 1000, None, None, None)
 
     def run():
         critics = on_policy.init_critics(net, 2, settings, key(1))
         return on_policy.fit(net, settings, critics, epoch, targets, key(2), jnp.bool_(True))
 
-    critics = jax.tree.map(lambda a: a[0], together(run))
-    error = on_policy.values(net, critics, observations)[:, :-1] - targets
-    assert np.all(error.std((1, 2)) < 0.3 * targets.std((1, 2)))
+    error = quick(partial(on_policy.values, net))(first_of(together(run)), observations)[:, :-1] - targets
+    assert np.all(np.std(error, (1, 2)) < 0.3 * np.std(targets, (1, 2)))
 
 
 # -- policies ----------------------------------------------------------------------------------------------------------
 
 
 def actions_for(policy, x, count=50):
-    observations = jax.random.normal(key(10), (policy.observation_size, count))
-    layers, log_std = policy.unpack(x)
-    head = forward(layers, observations)
-    draw = jax.random.uniform if policy.discrete else jax.random.normal
-    noise = draw(key(11), (count,) if policy.discrete else (policy.outputs, count))
-    actions = policy.act(head, log_std, noise)
-    log_probability = policy.log_probability(head, log_std, actions)
-    return on_policy.Actions(observations, actions, head, log_std, log_probability, jnp.full(count, 1 / count))
+    @quick
+    def act(x):
+        observations = jax.random.normal(key(10), (policy.observation_size, count))
+        layers, log_std = policy.unpack(x)
+        head = forward(layers, observations)
+        draw = jax.random.uniform if policy.discrete else jax.random.normal
+        noise = draw(key(11), (count,) if policy.discrete else (policy.outputs, count))
+        actions = policy.act(head, log_std, noise)
+        log_probability = policy.log_probability(head, log_std, actions)
+        return on_policy.Actions(observations, actions, head, log_std, log_probability, jnp.full(count, 1 / count))
+
+    return act(x)
 
 
 @pytest.mark.parametrize("space", [Discrete(3), Continuous((-2.0, 0.0), (2.0, 1.0))])
 def test_divergence_is_zero_at_home_and_its_mean_log_ratio_elsewhere(space):
-    policy = Policy(3, space, (6,))
-    x = policy.init(jax.random.normal(key(0), (policy.size,)))
-    y = x + 0.3 * jax.random.normal(key(1), x.shape)
+    policy, rng = Policy(3, space, (6,)), np.random.default_rng(0)
+    x = policy.init(rng.standard_normal(policy.size, dtype=np.float32))
+    y = x + 0.3 * rng.standard_normal(policy.size, dtype=np.float32)
+
+    @quick
+    def measure(y, did):
+        ratio = on_policy.ratios(policy, y, did)
+        return on_policy.divergence(policy, y, did), -jnp.log(ratio) @ did.weights, ratio @ did.weights
+
     did = actions_for(policy, x, 200_000)
-    assert float(on_policy.divergence(policy, x, did)) == pytest.approx(0, abs=1e-6)
-    ratio = on_policy.ratios(policy, y, did)
-    kl = float(on_policy.divergence(policy, y, did))
+    assert float(measure(x, did)[0]) == pytest.approx(0, abs=1e-6)
+    kl, log_ratio, ratio = map(float, measure(y, did))
     assert kl > 0.02
-    assert kl == pytest.approx(-float(jnp.log(ratio) @ did.weights), rel=0.03)
-    assert float(ratio @ did.weights) == pytest.approx(1, abs=0.02)
+    assert kl == pytest.approx(log_ratio, rel=0.03)
+    assert ratio == pytest.approx(1, abs=0.02)
 
 
 def test_the_divergence_bends_like_the_fisher_matrix():
     """At home the Hessian of the divergence is E[score score^T], here summed over all actions exactly."""
-    policy = Policy(2, Discrete(3), (3,))
-    x = policy.init(jax.random.normal(key(0), (policy.size,)))
+    policy, rng = Policy(2, Discrete(3), (3,)), np.random.default_rng(0)
+    x = policy.init(rng.standard_normal(policy.size, dtype=np.float32))
+    v = rng.standard_normal(policy.size, dtype=np.float32)
     did = actions_for(policy, x, 7)
 
-    def chance(y, a):
-        return policy.log_probability(forward(policy.unpack(y)[0], did.observations), jnp.zeros(0), jnp.full(7, a))
+    def chances(y):  # (actions, columns)
+        return log_softmax(forward(policy.unpack(y)[0], did.observations))
 
-    scores_of, fisher = jax.jit(jax.jacrev(chance)), 0
-    for a in range(3):
-        scores = scores_of(x, a)
-        p = softmax(did.head)[a]
-        fisher = fisher + (scores * (p / 7)[:, None]).T @ scores
-    v = jax.random.normal(key(2), x.shape)
-    assert np.allclose(jax.jit(on_policy.curvature(policy, x, did))(v), fisher @ v, atol=1e-5)
-    bend = float(on_policy.divergence(policy, x + 0.02 * v, did)) / (0.5 * 0.02**2)
-    assert bend == pytest.approx(float(v @ fisher @ v), rel=0.03)
+    @quick
+    def both(x):
+        scores = jax.jacrev(chances)(x)
+        fisher = jnp.einsum("ac,aci,acj->ij", softmax(did.head) / 7, scores, scores)
+        bend = on_policy.divergence(policy, x + 0.02 * v, did) / (0.5 * 0.02**2)
+        return fisher @ v, on_policy.curvature(policy, x, did)(v), bend
+
+    expected, curved, bend = both(x)
+    assert np.allclose(curved, expected, atol=1e-5)
+    assert float(bend) == pytest.approx(float(v @ expected), rel=0.03)
 
 
 @pytest.mark.parametrize("space", [Discrete(2), Continuous(-1.0, 1.0)])
 def test_ppo_makes_good_actions_likelier_and_stops_when_far(space):
     policy = Policy(3, space, (8,))
-    x = policy.init(jax.random.normal(key(0), (policy.size,)))
+    x = policy.init(np.random.default_rng(0).standard_normal(policy.size, dtype=np.float32))
     did = actions_for(policy, x, 400)
-    side = did.actions > 0 if policy.discrete else did.actions[0] > 0
-    advantage = jnp.where(side, 1.0, -1.0).reshape(20, 20)
+    side = np.asarray(did.actions > 0 if policy.discrete else did.actions[0] > 0)
+    advantage = np.where(side, np.float32(1), np.float32(-1)).reshape(20, 20)
+    settings = on_policy.ClippedSettings(rate=0.01, minibatches=4, target_kl=0.02, passes=50)
 
-    def run(**given):
-        settings = on_policy.ClippedSettings(rate=0.01, minibatches=4, **given)
-        adam = optax.scale_by_adam().init(x)
-        out = together(lambda: on_policy.improve(policy, settings, x, adam, did, advantage, jnp.int32(0), key(1)))
-        return jax.tree.map(lambda a: a[0], out)
+    def run():
+        adam = optax.scale_by_adam().init(jnp.asarray(x))
+        y, _, far = on_policy.improve(policy, settings, x, adam, did, advantage, jnp.int32(0), key(1))
+        return on_policy.ratios(policy, y, did), far
 
-    y, _, far = run(target_kl=0.02, passes=50)
-    ratio = on_policy.ratios(policy, y, did)
+    ratio, far = first_of(together(run))
     assert float(ratio[side].mean()) > 1.05
     assert float(ratio[~side].mean()) < 0.95
     assert int(far["passes"]) < 50
@@ -493,9 +547,9 @@ LEARNT = {
         last_layer=0.1,
         penalty=2.0,
     ),
-    "ppo-lag": ON_POLICY | dict(iterations=100, rate=3e-3, multiplier_rate=0.05),
-    "rcpo": ON_POLICY | dict(iterations=100, rate=3e-3, multiplier_rate=0.1),
-    "cpo": ON_POLICY | dict(iterations=100, delta=0.03),
+    "ppo-lag": ON_POLICY | dict(iterations=60, rate=6e-3, multiplier_rate=0.05),
+    "rcpo": ON_POLICY | dict(iterations=60, rate=6e-3, multiplier_rate=0.2),
+    "cpo": ON_POLICY | dict(iterations=60, delta=0.05),
 }
 
 
@@ -506,16 +560,16 @@ def same_run(a, b):
 
 
 @pytest.mark.parametrize("name", NAMES[1:])
-def test_every_baseline_trains_up_to_the_limit_and_resumes_to_the_same_bits(name, tmp_path, monkeypatch):
+def test_every_baseline_trains_up_to_the_limit_and_resumes_to_the_same_bits(name, tmp_path, monkeypatch, hasty_engines):
     """At a cost of 6 of 20, pushes at x > 0.4 pay 1.7 each: 10.2. A blind policy gets 20 for a cost of 20."""
     if name != "cpo":  # one film is enough
         monkeypatch.setattr(report, "_film", lambda runs, where: [])
 
     def keep(runs):
         done = len(runs[0].metrics["return"])
-        if done == 30:
+        if done == 40:
             monkeypatch.setattr(training, "CHECKPOINT_SECONDS", 0.0)
-        if done == 40:  # what a kill would leave
+        if done == 50:  # what a kill would leave
             shutil.copytree(tmp_path / "whole", tmp_path / "killed")
             monkeypatch.setattr(training, "CHECKPOINT_SECONDS", math.inf)
 
@@ -564,7 +618,8 @@ def test_baselines_on_workers_do_not_depend_on_who_plays_first(name):
     policy, problem = Policy(1, sim.actions, settings.hidden), problem_for(sim, settings.mu)
     found = []
     crew = Crew(sim, policy, problem, settings.discount, Here, algorithm.search(settings))
-    engine = WorkerEngine(crew, algorithm.driver(crew, problem, settings), [3])
+    with compiled_hastily():
+        engine = WorkerEngine(crew, algorithm.driver(crew, problem, settings), [3])
     for pool in (Here, Straight):
         crew.pool = pool(lambda: crew.worker)
         crew.pool.share = crew.worker.share
@@ -578,6 +633,7 @@ def test_baselines_on_workers_do_not_depend_on_who_plays_first(name):
     if name in ("ppo-lag", "rcpo"):
         assert np.all(metrics["passes"] == ON_WORKERS[name]["passes"])  # all there are: the policy is never far
     if name in ("ppo-lag", "rcpo", "cpo"):
+        assert np.all(metrics["steps"] == 100) and np.all(metrics["length"] == 20)  # 2 episodes of 50 steps, or 5 of 20
         assert np.any(metrics["recovering" if name == "cpo" else "multiplier"] > 0)
 
 
@@ -629,29 +685,57 @@ def test_steps_are_the_same_one_by_one_and_side_by_side():
 
 
 def test_an_epoch_of_workers_is_what_they_played():
-    """An episode that the task ends, one that is cut by the time limit, one that failed."""
-    ended, cut = (
-        Steps(np.arange(2.0 * t).reshape(2, t), np.arange(t), np.ones(t), np.full((1, t), 2.0), np.full(2, 7.0), late)
-        for t, late in ((2, False), (3, True))
+    """An episode that the task ends, one that failed, one that is cut by the time limit; in a later round one that the end
+    of the column cuts, and one for which there is no room."""
+    lengths = (2, False), (3, True), (4, False), (2, False)
+    ended, cut, late, lost = (
+        Steps(
+            np.arange(2.0 * t).reshape(2, t) + 1, np.arange(t), np.ones(t), np.full((1, t), 2.0), np.full(2, 9.0), limit
+        )
+        for t, limit in lengths
     )
-    outcome = Outcome(*np.zeros((2, 3)), np.array([[4.0, 6.0, np.nan]]), np.zeros(3), np.array([2.0, 3.0, 0.0]))
-    played = Played(outcome, None, ((9, "broken"),), (ended, cut, None))
-    raw, actions, signals, going, costs, length = epochs.padded(Policy(2, Discrete(2)), 3, played)
-    assert np.array_equal(going, [[1, 1, 0], [1, 1, 0], [0, 1, 0], [0, 1, 0]])
-    assert np.array_equal(raw[0], [[0, 0, 0], [1, 1, 0], [7, 2, 0], [0, 7, 0]])
-    assert np.array_equal(actions, [[0, 0, 0], [1, 1, 0], [0, 2, 0]])
-    assert np.array_equal(signals.sum(1), [[2, 3, 0], [4, 6, 0]])
+    nan, zeros = np.nan, np.zeros(3)
+    outcome = Outcome(np.array([2.0, nan, 3.0]), zeros, np.array([[4.0, nan, 6.0]]), zeros, np.array([2.0, 0.0, 3.0]))
+    first = Played(outcome, None, ((9, "broken"),), (ended, None, cut))
+    column = epochs.laid_out(Policy(2, Discrete(2)), 8, [first, first._replace(steps=(late, lost))])
+    raw, actions, signals, played, going, costs, length = column
+    assert np.array_equal(raw[0, :, 0], [1, 2, 1, 2, 3, 9, 1, 2, 3])
+    assert np.array_equal(played[:, 0], [1, 1, 1, 1, 1, 0, 1, 1])
+    assert np.array_equal(going[:, 0], [1, 0, 1, 1, 1, 0, 1, 1])
+    assert np.array_equal(actions[:, 0], [0, 1, 0, 1, 2, 0, 0, 1])
+    assert np.array_equal(signals[..., 0], [played[:, 0], 2 * played[:, 0]])
     assert (costs, length) == (5, 2.5)
+    # What the time limit cut off inside the column counts, as does what the column's end does; what an end does not.
+    estimate = quick(on_policy.advantages)(signals, 10 * raw[0], played, going, 1.0, 0.0)[0, :, 0]
+    assert np.array_equal(estimate, [11, -19, 11, 11, 61, 0, 11, 11])
 
 
-def test_failed_episodes_are_counted_with_any_number_of_workers():
-    given = dict(algorithm="openes", iterations=2, certify_episodes=10) | ON_WORKERS["openes"]
-    one, two = (training.train("tests/Trouble-v0", workers=n, **given) for n in (1, 2))
+@pytest.mark.parametrize(
+    ("lengths", "sizes"),
+    [
+        (lambda size: [50] * size, [4]),  # all as long as they may be
+        (lambda size: [10] * size, [4, 4, 8, 4]),  # doubled, until what is missing needs fewer
+        (lambda size: [30] + [0] * (size - 1), [4, 4, 8, 16, 22, 18, 8]),  # most fail
+        (lambda size: [0] * size, [4]),
+    ],
+)
+def test_workers_play_until_the_steps_are_there(lengths, sizes):
+    def play(size):
+        return Played(Outcome(None, None, None, None, np.array(lengths(size), np.float32)), None, ())
+
+    assert [part.outcome.length.size for part in epochs.rounds(play, 4, 200)] == sizes
+
+
+@pytest.mark.parametrize("name", ["openes", "ppo-lag"])
+def test_failed_episodes_are_counted_with_any_number_of_workers(name):
+    given = dict(algorithm=name, iterations=2, certify_episodes=10) | ON_WORKERS[name]
+    with compiled_hastily():
+        one, two = (training.train("tests/Trouble-v0", workers=n, **given) for n in (1, 2))
     same_run(one, two)
     assert sum(one.metrics["failed_episodes"]) > 0 and np.isfinite(one.x).all()
 
 
-def test_the_command_line_trains_baselines(tmp_path, monkeypatch):
+def test_the_command_line_trains_baselines(tmp_path, monkeypatch, hasty_engines):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(report, "_film", lambda runs, where: [])
 
@@ -697,20 +781,32 @@ def test_what_an_algorithm_does_not_have_is_refused(given, words):
 
 @pytest.mark.parametrize(
     ("name", "blind"),
-    [("ppo-lag", dict(lagrangian=False, rate=3e-3)), ("cpo", dict(constrained=False, delta=0.03))],
+    [("ppo-lag", dict(lagrangian=False)), ("cpo", dict(constrained=False))],
 )
 def test_without_multipliers_costs_do_not_matter(name, blind):
-    engine = training.prepare(TEMPTING, [0], name, iterations=20, **ON_POLICY, **blind).engine
-    state = engine.start()
-    for _ in range(20):
-        state, metrics = engine.advance(state, 1)
-    assert metrics["costs"][0, -1, 0] > 15
+    method = {"ppo-lag": ppo_lagrangian, "cpo": cpo}[name].METHOD
+    policy, net = Policy(4, TEMPTING.actions, (4,)), Policy(4, Continuous(-1.0, 1.0), (4,))
+    problem = problem_for(TEMPTING, 0.0, entropy_bounds=NO_ENTROPY)
+    x = policy.init(np.random.default_rng(0).standard_normal(policy.size, dtype=np.float32))
+
+    settings = ALGORITHMS[name].settings(**blind)
+
+    def after(scale):
+        epoch, _ = epochs.play(TEMPTING, policy, x, identity(x[:4]), jax.random.split(key(1), 30), 0.99)
+        dearer = epoch.signals * jnp.array([1.0, scale])[:, None, None]
+        state = method.begin(problem, net, settings, jnp.asarray(x), identity(x[:4]), key(2))
+        epoch = epoch._replace(signals=dearer, costs=epoch.costs * scale)
+        return method.learn(policy, problem, net, settings, state, epoch, key(3))[0].x
+
+    cheap, dear = first_of(together(lambda: jax.lax.map(after, jnp.array([1.0, 50.0]))))
+    assert np.allclose(cheap, dear, atol=1e-6)
+    assert not np.allclose(cheap, x, atol=1e-3)
 
 
 def test_devices_that_share_an_epoch_find_the_same():
     task, settings = TwoCosts(), on_policy.OnPolicySettings(passes=1, minibatches=1)
     policy, net = Policy(2, task.actions, (4,)), Policy(2, Continuous(-1.0, 1.0), (4,))
-    x = policy.init(jax.random.normal(key(0), (policy.size,)))
+    x = policy.init(np.random.default_rng(0).standard_normal(policy.size, dtype=np.float32))
 
     def run():
         epoch, outcome = epochs.play(task, policy, x, identity(x[:2]), jax.random.split(key(1), 8), 0.9)
@@ -740,15 +836,15 @@ def test_the_tasks_given_to_omnisafe_are_ours(name):
         task.thresholds[0],
     )
     starts = copies(2000, np.random.default_rng(0)).state
-    ours = np.asarray(jax.vmap(task.reset)(jax.random.split(key(0), 2000)))
+    ours = np.asarray(quick(jax.vmap(task.reset))(jax.random.split(key(0), 2000)))
     assert np.allclose(starts.min(0), ours.min(0), atol=0.01)
     assert np.allclose(starts.max(0), ours.max(0), atol=0.01)
     rng = np.random.default_rng(1)
     low, high = {"C": ([-2.6, -2, 0, -5], [2.6, 2, 6.2, 5]), "M": ([-1.2, -0.07], [0.6, 0.07])}[name[0]]
     state, action = rng.uniform(low, high, (500, len(low))), rng.uniform(-2, 2, 500)
     theirs = copies.move(state, action)
-    act = jnp.array(action > 0, int) if name[0] == "C" else jnp.array(action)[:, None]
-    after = jax.vmap(lambda s, a: task.step(s, a, key(0)))(jnp.array(state, jnp.float32), act)
+    act = (action > 0).astype(int) if name[0] == "C" else action[:, None].astype(np.float32)
+    after = quick(jax.vmap(lambda s, a: task.step(s, a, key(0))))(state.astype(np.float32), act)
     assert np.allclose(theirs[0], after.state, atol=1e-4)
     assert np.allclose(theirs[1], after.reward, atol=1e-4)
     assert np.mean(theirs[2] == after.costs[:, 0]) > 0.99  # float32 may fall on the other side of a border

@@ -405,6 +405,7 @@ def test_the_best_iterate_that_can_be_certified_is_returned():
     x, _, certificate, _ = certify.choose(task, policy, hopeless, play, candidates, 400, seed=0)
     assert not certificate.holds
     assert float(x[0]) == 2.0  # the closest
+    assert certificate.samples == 400  # what is over its limit is not played for longer
 
 
 def test_a_run_that_ends_infeasible_says_so():

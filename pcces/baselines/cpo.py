@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -162,8 +161,7 @@ def learn(
     """What one epoch teaches."""
     k, x, critics, normalizer = state
     value = on_policy.values(net, critics, epoch.observations)
-    estimate = partial(on_policy.advantages, going=epoch.going, discount=settings.discount, gae=settings.gae)
-    advantage = jax.vmap(estimate)(epoch.signals, value)
+    advantage = on_policy.advantages(epoch.signals, value, epoch.played, epoch.going, settings.discount, settings.gae)
     reward = on_policy.centred(advantage[0], epoch.weights, scale=True)[None]
     costs = jax.vmap(lambda a: on_policy.centred(a, epoch.weights, scale=False))(advantage[1:])
     columns = raw_columns(jnp.concatenate([reward, costs]))  # (1 + r, N)

@@ -1,11 +1,19 @@
-"""Epochs: one policy's whole episodes, as played on the device or by workers, in the form that methods learn from.
+"""Epochs: one policy's steps, as played on the device or by workers, in the form that methods learn from.
 
-Several devices may share an epoch. Each then holds the steps of its own episodes; a step's weight is 1 / (steps of the
-epoch), and 0 after its episode's end, so that expectations are sums over all devices (`summed`).
+Time runs down columns, and a column holds one episode after the other. On the device all columns are as long as an
+episode may be; workers play whole episodes, which are laid out in a single long column.
+
+What an episode comes to is measured on episodes that were chosen before their lengths were known: the first of every
+column, or the first that workers play. Among all that fit into so many steps, short ones would be too many.
+
+Several devices may share an epoch. Each then holds columns of its own; a step's weight is 1 / (steps of the epoch), so
+that expectations are sums over all devices (`summed`).
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -24,92 +32,104 @@ from pcces.rl.rollout import rollout
 Array = Any
 
 
-class EndingState(NamedTuple):
-    """The wrapped task's state, and how many steps there were."""
+class Endless(Task):
+    """A task that begins anew where it ends; a last cost says that a step was an episode's last.
 
-    inner: Any
-    time: Array
-
-
-class Ending(Task):
-    """A task that shows what its time limit cut off: one more step, without reward, cost or change.
-
-    An episode the task itself ends stops as before. One that runs into the time limit has an observation more, from
-    which a critic can say what would have come: a limit on time is not an end.
+    It takes one step more than the time limit of the task: the observation there is what the limit cut off, from which
+    a critic can say what would have come. A limit on time is not an end.
 
     >>> from pcces.envs import make
-    >>> Ending(make("CartPole-v1")).max_steps
-    501
+    >>> task = Endless(make("CartSafe-v0"))
+    >>> task.max_steps, task.cost_names
+    (301, ('off_centre', 'end'))
     """
 
     def __init__(self, task: Task) -> None:
         self.task = task
         self.name, self.observation_size, self.actions = task.name, task.observation_size, task.actions
-        self.cost_names, self.max_steps = task.cost_names, task.max_steps + 1
+        self.cost_names, self.max_steps = (*task.cost_names, "end"), task.max_steps + 1
 
-    def reset(self, key: Array) -> EndingState:
+    def reset(self, key: Array) -> Any:
         """As the wrapped task."""
-        return EndingState(self.task.reset(key), jnp.int32(0))
+        return self.task.reset(key)
 
-    def observe(self, state: EndingState) -> Array:
+    def observe(self, state: Any) -> Array:
         """As the wrapped task."""
-        return self.task.observe(state.inner)
+        return self.task.observe(state)
 
-    def step(self, state: EndingState, action: Array, key: Array) -> Step:
-        """As the wrapped task, but for the step after its last."""
-        after = self.task.step(state.inner, action, key)
-        over = state.time >= self.task.max_steps
-        inner = jax.tree.map(lambda old, new: jnp.where(over, old, new), state.inner, after.state)
-        reward, costs = jnp.where(over, 0.0, after.reward), jnp.where(over, 0.0, after.costs)
-        return Step(EndingState(inner, state.time + 1), reward, costs, over | after.terminated)
+    def step(self, state: Any, action: Array, key: Array) -> Step:
+        """As the wrapped task, or to the start of the next episode."""
+        after, reward, costs, terminated = self.task.step(state, action, key)
+        fresh = self.task.reset(jax.random.fold_in(key, 2**31 - 1))
+        after = jax.tree.map(lambda new, old: jnp.where(terminated, new, old), fresh, after)
+        end = terminated.astype(costs.dtype)[None]
+        return Step(after, reward, jnp.concatenate([costs, end]), jnp.bool_(False))
 
 
 class Epoch(NamedTuple):
-    """This device's episodes of one policy: T steps at most, B episodes."""
+    """This device's columns of one policy's steps: T rows, B columns."""
 
     observations: Array  # (size, T + 1, B), normalised
     actions: Array  # (T, B), or (dims, T, B)
     signals: Array  # (1 + r, T, B): reward and costs
-    going: Array  # (T + 1, B): 1 on every step, and after one that the time limit made the last
+    played: Array  # (T, B): 1 on every step, 0 on a row that only shows what a limit on time cut off, or nothing
+    going: Array  # (T, B): 1 where the next row is of the same episode, 0 where the task ended it
     weights: Array  # (T, B)
-    costs: Array  # (r,) of an episode, on average over all devices' episodes
-    length: Array  # steps an episode, on average
+    costs: Array  # (r,) of an episode, on average over all devices' first episodes
+    length: Array  # steps an episode, on average over the same
     seen: Seen  # for the normalisation
 
 
 def epoch_of(
-    normalizer: Normalizer, raw: Array, actions: Array, signals: Array, going: Array, costs: Array, length: Array
+    normalizer: Normalizer,
+    raw: Array,
+    actions: Array,
+    signals: Array,
+    played: Array,
+    going: Array,
+    costs: Array,
+    length: Array,
 ) -> Epoch:
     """An epoch from what was played: raw observations (size, T + 1, B), and the fields of the same name."""
-    alive = going[:-1]
     now = raw[:, :-1]
-    seen = Seen(*summed(Seen(alive.sum(), (now * alive).sum((1, 2)), (now**2 * alive).sum((1, 2)))))
-    weights = alive / jnp.maximum(seen.count, 1.0)
-    return Epoch(normalise(normalizer, raw), actions, signals, going, weights, costs, length, seen)
+    seen = Seen(*summed(Seen(played.sum(), (now * played).sum((1, 2)), (now**2 * played).sum((1, 2)))))
+    weights = played / jnp.maximum(seen.count, 1.0)
+    return Epoch(normalise(normalizer, raw), actions, signals, played, going, weights, costs, length, seen)
 
 
 def play(
     task: Task, policy: Policy, x: Array, normalizer: Normalizer, keys: Array, discount: float
 ) -> tuple[Epoch, Outcome]:
-    """An episode a key on the device, shared with the others, and the outcome of all devices' episodes."""
-    keys = my_share(keys)
-    outcome, trajectory = rollout(Ending(task), policy, x, normalizer, keys, record=True)
+    """A column a key on the device, shared with the others, and the outcome of all devices' first episodes.
+
+    >>> from pcces.engines.device import alone
+    >>> from pcces.envs import make
+    >>> from pcces.rl.normalizer import identity
+    >>> task = make("CartPole-v1")
+    >>> policy = Policy(task.observation_size, task.actions)
+    >>> x, keys = jnp.zeros(policy.size), jax.random.split(jax.random.key(0), 3)
+    >>> epoch, outcome = alone(lambda keys: play(task, policy, x, identity(x[:4]), keys, 0.99))(keys)
+    >>> int(epoch.seen.count), bool((outcome.length < 100).all())  # poles fall soon
+    (1500, True)
+    """
+    _, trajectory = rollout(Endless(task), policy, x, normalizer, my_share(keys), record=True)
     assert trajectory is not None
-    last = task.max_steps
-    raw = jnp.moveaxis(trajectory.observations[: last + 1], 1, 0)  # zero where an episode is over
-    going = trajectory.alive[: last + 1].astype(raw.dtype)
-    alive = going[:last]
+    steps = task.max_steps
+    raw = jnp.moveaxis(trajectory.observations[: steps + 1], 1, 0)
+    costs = jnp.moveaxis(trajectory.costs[:steps], 1, 0)
+    signals = jnp.concatenate([trajectory.rewards[None, :steps], costs[:-1]])
+    actions = jnp.moveaxis(trajectory.actions[:steps], 0, -2)
+    going = 1 - costs[-1]
     layers, log_std = policy.unpack(x)
-    head = forward(layers, raw_columns(normalise(normalizer, raw[:, :last])))
-    entropy = policy.entropy(head, log_std).reshape(alive.shape)
-    discounted = discount ** jnp.arange(last) @ trajectory.rewards[:last]
-    # Without the step after the last.
-    outcome = outcome._replace(discounted=discounted, entropy=(entropy * alive).sum(0), length=alive.sum(0))
-    outcome = gathered(outcome)
-    signals = jnp.concatenate([trajectory.rewards[None, :last], jnp.moveaxis(trajectory.costs[:last], 1, 0)])
-    actions = jnp.moveaxis(trajectory.actions[:last], 0, -2)
+    head = forward(layers, raw_columns(normalise(normalizer, raw[:, :-1])))
+    entropy = policy.entropy(head, log_std).reshape(going.shape)
+
+    first = jnp.concatenate([jnp.ones_like(going[:1]), jnp.cumprod(going[:-1], axis=0)])  # 1 in first episodes
+    sums = (signals * first).sum(1)
+    discounted = discount ** jnp.arange(steps) @ (signals[0] * first)
+    outcome = gathered(Outcome(sums[0], discounted, sums[1:], (entropy * first).sum(0), first.sum(0)))
     means = outcome.costs.mean(-1), outcome.length.mean()
-    return epoch_of(normalizer, raw, actions, signals, going, *means), outcome
+    return epoch_of(normalizer, raw, actions, signals, jnp.ones_like(going), going, *means), outcome
 
 
 def raw_columns(values: Array) -> Array:
@@ -117,22 +137,49 @@ def raw_columns(values: Array) -> Array:
     return values.reshape(*values.shape[:-2], -1)
 
 
-def padded(policy: Policy, steps: int, played: Played) -> tuple[Any, ...]:
-    """Episodes as arrays of `steps` steps: what `epoch_of` takes. One that failed has no step."""
+def rounds(play: Callable[[int], Played], count: int, steps: int) -> list[Played]:
+    """Have workers play `count` episodes, and then rounds of others until there are so many steps.
+
+    A round has as many episodes as the steps still missing need, going by the mean so far, but at most doubles what
+    there is: the mean of a few says little. After a round of nothing but failures there is no other.
+    """
+    played: list[Played] = []
+    size, episodes, done = count, 0, 0.0
+    while True:
+        played.append(play(size))
+        new = float(played[-1].outcome.length.sum())
+        episodes, done = episodes + size, done + new
+        if done >= steps or new == 0:
+            return played
+        size = min(episodes, math.ceil((steps - done) * episodes / done))
+
+
+def laid_out(policy: Policy, rows: int, played: Sequence[Played]) -> tuple[Any, ...]:
+    """Rounds of episodes in a single column of so many rows: what `epoch_of` takes.
+
+    After an episode that a limit on time cut off, a row shows what came next; the last that has room may be cut by the
+    column's end. Those that failed have no step. Costs and length are those of the first round.
+    """
+    first = played[0].outcome
     size, acts = policy.observation_size, () if policy.discrete else (policy.outputs,)
-    count, costs = len(played.steps), played.outcome.costs
-    raw = np.zeros((size, steps + 1, count), np.float32)
-    actions = np.zeros((*acts, steps, count), np.float32 if acts else np.int32)
-    signals = np.zeros((1 + len(costs), steps, count), np.float32)
-    going = np.zeros((steps + 1, count), np.float32)
-    for i, one in enumerate(played.steps):
-        if one is None:
-            continue
-        length = one.rewards.size
-        raw[:, :length, i], raw[:, length, i] = one.observations, one.last
-        actions[..., :length, i] = one.actions
-        signals[0, :length, i], signals[1:, :length, i] = one.rewards, one.costs
-        going[:length, i], going[length, i] = 1, one.cut
-    good = [i for i, one in enumerate(played.steps) if one is not None]
-    means = costs[:, good].sum(1) / max(1, len(good)), np.float32(max(1.0, going[:-1].sum()) / max(1, len(good)))
-    return raw, actions, signals, going, *means
+    raw = np.zeros((size, rows + 1, 1), np.float32)
+    actions = np.zeros((*acts, rows, 1), np.float32 if acts else np.int32)
+    signals = np.zeros((1 + len(first.costs), rows, 1), np.float32)
+    alive, going = np.zeros((2, rows, 1), np.float32)
+    t = 0
+    for one in (one for part in played for one in part.steps if one is not None):
+        length = min(one.rewards.size, rows - t)
+        if length <= 0:
+            break
+        now, whole = slice(t, t + length), length == one.rewards.size
+        raw[:, now, 0] = one.observations[:, :length]
+        raw[:, t + length, 0] = one.last if whole else one.observations[:, length]
+        actions[..., now, 0] = one.actions[..., :length]
+        signals[0, now, 0], signals[1:, now, 0] = one.rewards[:length], one.costs[:, :length]
+        alive[now] = going[now] = 1
+        going[t + length - 1] = one.cut or not whole
+        t += length + one.cut
+    good = np.isfinite(first.returns)
+    count = max(1, np.count_nonzero(good))
+    means = first.costs[:, good].sum(1) / count, np.float32(max(1.0, first.length[good].sum()) / count)
+    return raw, actions, signals, alive, going, *means

@@ -16,19 +16,19 @@ import numpy as np
 import optax
 
 from pcces.baselines import start
-from pcces.baselines.epochs import Epoch, epoch_of, padded, play, raw_columns
+from pcces.baselines.epochs import Epoch, epoch_of, laid_out, play, raw_columns, rounds
 from pcces.baselines.settings import Common, need
 from pcces.engines.device import Program, alone, configure, summed
 from pcces.envs.simulator import Simulator
 from pcces.envs.task import Continuous, Task
 from pcces.rl.crew import Crew
+from pcces.rl.episodes import Episode, Played
 from pcces.rl.keys import key as random_key
 from pcces.rl.normalizer import Normalizer, carry_over
 from pcces.rl.on_device import described
 from pcces.rl.on_workers import episode_seeds
 from pcces.rl.policy import Policy, forward, log_softmax
 from pcces.rl.problem import Problem
-from pcces.rl.surrogate import returns_to_go
 
 Array = Any
 
@@ -38,7 +38,7 @@ class OnPolicySettings(Common):
     """An epoch and its critics."""
 
     hidden: tuple[int, ...] = (64, 64)  # widths of the policy's layers
-    epoch_steps: int = 30_000  # environment steps an epoch, if no episode ends before its time limit
+    epoch_steps: int = 30_000  # environment steps an epoch, rounded to whole episodes of the longest kind
     gae: float = 0.95  # lambda of the generalised advantages, of rewards and costs
     critic_hidden: tuple[int, ...] = (64, 64)
     critic_rate: float = 1e-3  # Adam's
@@ -52,7 +52,7 @@ class OnPolicySettings(Common):
         need(self.passes >= 1 and self.minibatches >= 1, "passes and minibatches must be at least 1")
 
     def episodes(self, task: Task | Simulator) -> int:
-        """Whole episodes an epoch."""
+        """The episodes an epoch has if all run into the time limit; if not, others follow."""
         return max(1, round(self.epoch_steps / task.max_steps))
 
 
@@ -79,7 +79,7 @@ def program(method: OnPolicy, task: Task, policy: Policy, problem: Problem, sett
         epoch, outcome = play(task, policy, state.x, state.normalizer, keys, settings.discount)
         after, own = method.learn(policy, problem, net, settings, state, epoch, learn_key)
         samples = problem.outputs(outcome)
-        return after, described(state.x, state.normalizer, outcome, samples, outcome.length.sum()) | own
+        return after, described(state.x, state.normalizer, outcome, samples, epoch.seen.count) | own
 
     return Program(
         lambda key: begin(*start.first(task, policy, problem, settings, key), key),
@@ -115,12 +115,19 @@ class OnPolicyDriver:
 
     def step(self, seed: int, state: Any) -> tuple[Any, dict[str, Any]]:
         """One epoch."""
-        crew, k = self.crew, int(state.k)
-        seeds = episode_seeds(seed, k).integers(2**31, size=self.settings.episodes(crew.task))
-        played = crew.play_point(state.x, state.normalizer, [int(e) for e in seeds], "steps")
+        crew, k, count = self.crew, int(state.k), self.settings.episodes(self.crew.task)
+        rng = episode_seeds(seed, k)
+        crew.share_point(state.x, state.normalizer)
+
+        def play(size: int) -> Played:
+            seeds = rng.integers(2**31, size=size)
+            return crew.play_groups([([Episode(-1, 1, int(s)) for s in seeds], "steps")])[0]
+
+        played = rounds(play, count, count * crew.task.max_steps)
+        column = laid_out(crew.policy, count * (crew.task.max_steps + 1), played)
         key = jax.random.fold_in(random_key(seed), k)
-        after, own = jax.tree.map(np.asarray, self._learn(state, padded(crew.policy, crew.task.max_steps, played), key))
-        return after, crew.described(state.x, state.normalizer, played, crew.outputs(played), [played]) | own
+        after, own = jax.tree.map(np.asarray, self._learn(state, column, key))
+        return after, crew.described(state.x, state.normalizer, played[0], crew.outputs(played[0]), played) | own
 
 
 # -- critics -----------------------------------------------------------------------------------------------------------
@@ -168,16 +175,24 @@ def values(net: Policy, critics: Critics, observations: Array) -> Array:
     return out.reshape(-1, *observations.shape[1:])
 
 
-def advantages(signals: Array, value: Array, going: Array, discount: float, gae: float) -> Array:
-    """Generalised advantages (Schulman et al. 2016): signals (T, B), value and going (T + 1, B).
+def advantages(signals: Array, value: Array, played: Array, going: Array, discount: float, gae: float) -> Array:
+    """Generalised advantages (Schulman et al. 2016): signals (.., T, B), value (.., T + 1, B), an epoch's masks (T, B).
 
-    After an episode's end there is no value; after a cut by the time limit there is the critic's.
+    After an episode's end there is no value; after a cut by the time limit there is the critic's. Nothing flows from
+    one episode into another.
 
-    >>> print(advantages(jnp.ones((2, 1)), jnp.zeros((3, 1)), jnp.array([[1.0], [1.0], [0.0]]), 1.0, 0.5)[:, 0])
-    [1.5 1. ]
+    >>> one, going = jnp.ones((3, 1)), jnp.array([[1.0], [0.0], [1.0]])  # an episode of two steps, and another begins
+    >>> print(advantages(one, jnp.zeros((4, 1)), one, going, 1.0, 0.5)[:, 0])
+    [1.5 1.  1. ]
     """
-    delta = (signals + discount * going[1:] * value[1:] - value[:-1]) * going[:-1]
-    return returns_to_go(delta, discount * gae)
+    delta = (signals + discount * going * value[..., 1:, :] - value[..., :-1, :]) * played
+    factors = jnp.broadcast_to(discount * gae * going, delta.shape)
+
+    def after(later: tuple, earlier: tuple) -> tuple:
+        """A_t = delta_t + factor_t A_{t + 1}, of two stretches of time."""
+        return earlier[0] * later[0], earlier[1] + earlier[0] * later[1]
+
+    return jax.lax.associative_scan(after, (factors, delta), reverse=True, axis=delta.ndim - 2)[1]
 
 
 def rescaled(net: Policy, critics: Critics, mean: Array, std: Array) -> Critics:

@@ -8,7 +8,6 @@ A_r is in units of its deviation and the A_i are centred only.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -92,8 +91,9 @@ def learn(
     k, x, adam, multipliers, critics, normalizer = state
     learn_key, critic_key = jax.random.split(key)
     value = on_policy.values(net, critics, epoch.observations)  # (1 + r, T + 1, B)
-    estimate = partial(on_policy.advantages, going=epoch.going, discount=settings.discount, gae=settings.gae)
-    advantage = jax.vmap(estimate)(epoch.signals, value)  # (1 + r, T, B)
+    advantage = on_policy.advantages(
+        epoch.signals, value, epoch.played, epoch.going, settings.discount, settings.gae
+    )  # (1 + r, T, B)
 
     if settings.lagrangian:
         over = epoch.costs - jnp.array(problem.thresholds)

@@ -87,7 +87,7 @@ def learn(
     learn_key, critic_key = jax.random.split(key)
     penalised = epoch.signals[0] - jnp.tensordot(multipliers, epoch.signals[1:], 1)  # eq. 11
     value = on_policy.values(net, critics, epoch.observations)[0]
-    advantage = on_policy.advantages(penalised, value, epoch.going, settings.discount, settings.gae)
+    advantage = on_policy.advantages(penalised, value, epoch.played, epoch.going, settings.discount, settings.gae)
 
     did = on_policy.acted(policy, x, epoch)
     scaled = on_policy.centred(advantage, epoch.weights, scale=True)

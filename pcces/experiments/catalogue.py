@@ -10,7 +10,7 @@ from pcces.experiments import claims
 from pcces.experiments.arms import Arm
 from pcces.experiments.claims import Judge
 
-GYM = ("CartPole-v0", "Acrobot-v1", "Pendulum-v1", "MountainCarContinuous-v0", "MountainCar-v0")
+GYM = ("CartPole-v0", "CartPole-v1", "Acrobot-v1", "Pendulum-v1", "MountainCarContinuous-v0", "MountainCar-v0")
 BULLET = (
     "InvertedPendulumBulletEnv-v0",
     "InvertedDoublePendulumBulletEnv-v0",
@@ -23,7 +23,11 @@ NAVIGATION = {"PointGoal1-v0": 25.0, "PointButton1-v0": 25.0, "CarGoal1-v0": 25.
 THRESHOLDS = {"CartSafe-v0": (15.0, 20.0, 35.0), "MountainCarContinuousSafe-v0": (5.0, 15.0, 20.0)}
 POPULATIONS = (40, 80, 240)
 LARGE = {"hidden": (64, 64)}
-SAFE_RIVALS = ("cpo", "rcpo", "ppo-lag")
+SAFE_RIVALS, ES_RIVALS = ("cpo", "rcpo", "ppo-lag"), ("openes", "asebo")
+# PCCES plays 4 episodes a sample and 64 of incumbent and trial; with 5 a sample and 32 to see where they are, these play as many.
+AS_MANY = {"member_episodes": 5}
+# PointGoal1's costs vary by more than their limit from episode to episode: estimates need many of them.
+NOISY = {"episodes": 512, "metric_episodes": 512, "member_episodes": 2, "initial_tries": 256}
 # On the mountain car, the others start from the best of 64: a policy that never saw the flag learns to stand still.
 SEES_THE_FLAG = {"initial_tries": 64, "last_layer": 2.0}
 
@@ -103,7 +107,7 @@ def _populations(tasks: Sequence[str], populations: Sequence[int]) -> list[Arm]:
         for population in populations
         for arm in (
             *both_presets(task, population=population),
-            *(Arm(task, algorithm, population=population) for algorithm in ("openes", "asebo")),
+            *(Arm(task, algorithm, population=population, settings=AS_MANY) for algorithm in ES_RIVALS),
         )
     ]
 
@@ -164,12 +168,16 @@ def _safe() -> Experiment:
                 Arm(task, algorithm, threshold=threshold, settings=SEES_THE_FLAG if "Mountain" in task else {})
                 for algorithm in SAFE_RIVALS
             ),
+            *(Arm(task, algorithm, threshold=threshold, settings=AS_MANY) for algorithm in ES_RIVALS),
         )
     ]
     large = [
-        Arm(task, algorithm, iterations=500, threshold=threshold, settings=LARGE)
+        arm
         for task, threshold in NAVIGATION.items()
-        for algorithm in ("pcces", *SAFE_RIVALS)
+        for arm in (
+            Arm(task, population=256, threshold=threshold, settings=NOISY),
+            *(Arm(task, algorithm, threshold=threshold) for algorithm in SAFE_RIVALS),
+        )
     ]
     return Experiment(
         "safe",

@@ -13,7 +13,7 @@ from pcces.experiments.statistics import Interval, difference, mean_interval
 if TYPE_CHECKING:
     from pcces.experiments.catalogue import Experiment
 
-UNSAID = ("hidden", "initial_tries", "last_layer")  # settings that all arms on a task have alike
+UNSAID = ("hidden", "initial_tries", "last_layer", "episodes", "metric_episodes", "member_episodes")  # how much is played, not what is done
 
 
 @dataclass(frozen=True)

@@ -131,4 +131,6 @@ def _plan(
         lacks = max(float(np.max(upper, initial=-math.inf)), 0.0)
         if lacks == 0:
             break
+    if lacks > 0 and np.any(c.mean(0) > 0):
+        needed = episodes  # it is over its limits: that is soon shown
     return needed, lacks
