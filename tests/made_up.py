@@ -2,7 +2,7 @@
 
 from pcces.experiments import claims
 from pcces.experiments.arms import NAMES, Arm, Store
-from pcces.experiments.catalogue import Experiment
+from pcces.experiments.catalogue import AS_MANY, ES_RIVALS, Experiment
 
 WHERE = {"device": "cpu", "cores": 2, "machine": "x", "versions": {"jax": "1.2.3"}}
 
@@ -30,7 +30,8 @@ def study(folder, **returns):
     store = Store(folder)
     for name, mean in returns.items():
         algorithm, _, preset = name.partition("_")
-        arm = Arm("CartPole-v0", algorithm, preset or "default", population=40)
+        settings = AS_MANY if algorithm in ES_RIVALS else {}
+        arm = Arm("CartPole-v0", algorithm, preset or "default", population=40, settings=settings)
         store.add(arm, [record(i, mean + i) for i in range(3)], WHERE)
     return store
 

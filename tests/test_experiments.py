@@ -276,6 +276,21 @@ def test_one_colour_an_algorithm_and_one_panel_a_task_and_population(tmp_path):
     assert sigma.log and len(accepted.series) == 2  # of PCCES only
 
 
+def test_algorithms_without_a_population_stand_beside_those_that_have_one(tmp_path):
+    store = Store(tmp_path)
+    arms = [Arm("CartSafe-v0", population=256, threshold=30.0), Arm("CartSafe-v0", "cpo", threshold=30.0)]
+    arms.append(Arm("CartSafe-v0", "openes", threshold=30.0))
+    for arm in arms:
+        store.add(arm, [record(i, 100.0 + i, 20.0) for i in range(3)], WHERE)
+    e = experiment(*arms, shows=("return", "cost"))
+    found = known(e, store)
+    returns, cost = curves.panels(e, found)
+    assert returns.title == "CartSafe-v0: return" and cost.limits[0].value == 30
+    assert [s.name for s in cost.series] == ["PCCES, mean of 3", "CPO, mean of 3", "OpenES, mean of 3"]
+    assert len({s.colour for s in cost.series}) == 3 and len(set(curves.COLOURS.values())) == len(curves.COLOURS)
+    assert [one.theirs.asked.algorithm for one in comparisons(found)] == ["cpo", "openes"]
+
+
 def test_the_whole_page_without_results_and_twice_the_same(tmp_path):
     empty = page(Store(tmp_path), tmp_path / "img", tmp_path)
     assert empty.count("Verdict: **not run**") == len(EXPERIMENTS) and empty.count("**Not tested yet.**") == 2

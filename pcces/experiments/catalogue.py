@@ -8,7 +8,7 @@ from typing import Any
 
 from pcces.experiments import claims
 from pcces.experiments.arms import Arm
-from pcces.experiments.claims import Judge
+from pcces.experiments.claims import SAFE_RIVALS, Judge
 
 GYM = ("CartPole-v0", "CartPole-v1", "Acrobot-v1", "Pendulum-v1", "MountainCarContinuous-v0", "MountainCar-v0")
 BULLET = (
@@ -23,7 +23,7 @@ NAVIGATION = {"PointGoal1-v0": 25.0, "PointButton1-v0": 25.0, "CarGoal1-v0": 25.
 THRESHOLDS = {"CartSafe-v0": (15.0, 20.0, 35.0), "MountainCarContinuousSafe-v0": (5.0, 15.0, 20.0)}
 POPULATIONS = (40, 80, 240)
 LARGE = {"hidden": (64, 64)}
-SAFE_RIVALS, ES_RIVALS = ("cpo", "rcpo", "ppo-lag"), ("openes", "asebo")
+ES_RIVALS = ("openes", "asebo")
 # PCCES plays 4 episodes a sample and 64 of incumbent and trial; with 5 a sample and 32 to see where they are, these play as many.
 AS_MANY = {"member_episodes": 5}
 # PointGoal1's costs vary by more than their limit from episode to episode: estimates need many of them.
@@ -88,7 +88,7 @@ def scaled(experiment: Experiment, scale: str, seeds: int | None, iterations: in
         arms = [
             replace(arm, iterations=QUICK_EPISODES if arm.task in (*BULLET, *NAVIGATION) else QUICK_ITERATIONS)
             for arm in arms
-            if arm.population in (None, POPULATIONS[0], 120)
+            if arm.population not in POPULATIONS[1:]
         ]
     if iterations is not None:
         arms = [replace(arm, iterations=iterations) for arm in arms]
@@ -140,7 +140,7 @@ def _samples() -> Experiment:
         "With every number of samples, PCCES finds a better or equivalent solution than OpenES.",
         _populations(GYM, POPULATIONS),
         claims.nowhere_lower,
-        note="The paper shows PCCES and OpenES on four of these tasks; ASEBO and MountainCar-v0 are ours.",
+        note="The paper shows PCCES and OpenES on four of these tasks; ASEBO, CartPole-v1 and MountainCar-v0 are ours.",
     )
 
 

@@ -15,7 +15,7 @@ from pcces.report import Chart, Limit, Series
 
 # One colour an algorithm, on every page and picture.
 COLOURS = {
-    "PCCES": 0, "PCCES, paper preset": 5, "OpenES": 1, "ASEBO": 2, "CPO": 1, "RCPO": 2, "PPO-Lagrangian": 3,
+    "PCCES": 0, "PCCES, paper preset": 5, "OpenES": 1, "ASEBO": 2, "CPO": 3, "RCPO": 4, "PPO-Lagrangian": 6,
 }  # fmt: skip
 TITLES = {"success": "accepted steps", "sigma": "step size sigma", "variance": "variance of an estimate of f"}
 
@@ -29,8 +29,8 @@ def columns(experiment: Experiment, found: Sequence[Found]) -> int:
     """How many panels stand beside each other in a picture."""
     if len(experiment.shows) > 1:
         return len(experiment.shows)
-    populations = len({one.asked.population for one in by_task(found)[found[0].asked.task]})
-    return populations if populations > 1 else min(3, len(split(found)))
+    a_task = max(len(split(some)) for some in by_task(found).values())
+    return a_task if a_task > 1 else min(3, len(split(found)))
 
 
 def traces(found: Sequence[Found]) -> list[Chart]:
@@ -40,11 +40,15 @@ def traces(found: Sequence[Found]) -> list[Chart]:
 
 
 def split(found: Sequence[Found]) -> list[list[Found]]:
-    """Arms that share a panel: of one task with one number of samples."""
-    panels: dict[tuple[str, int | None], list[Found]] = {}
-    for one in found:
-        panels.setdefault((one.asked.task, one.asked.population), []).append(one)
-    return list(panels.values())
+    """Arms that share a panel: of one task, or of one number of samples where the task has several."""
+    panels = []
+    for some in by_task(found).values():
+        sizes = list(dict.fromkeys(one.asked.population for one in some))
+        if len(set(sizes) - {None}) > 1:
+            panels += [[one for one in some if one.asked.population == size] for size in sizes]
+        else:
+            panels.append(some)
+    return panels
 
 
 def _chart(panel: Sequence[Found], quantity: str) -> list[Chart]:
@@ -53,7 +57,8 @@ def _chart(panel: Sequence[Found], quantity: str) -> list[Chart]:
     if not series:
         return []
     first = panel[0].asked
-    samples = f", {first.population} samples" if first.population else ""
+    sizes = {one.asked.population for one in panel}
+    samples = f", {first.population} samples" if sizes == {first.population} != {None} else ""
     title = f"{first.task}{samples}: {TITLES.get(quantity, quantity)}"
     return [
         Chart(

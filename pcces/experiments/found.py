@@ -13,7 +13,8 @@ from pcces.experiments.statistics import Interval, difference, mean_interval
 if TYPE_CHECKING:
     from pcces.experiments.catalogue import Experiment
 
-UNSAID = ("hidden", "initial_tries", "last_layer", "episodes", "metric_episodes", "member_episodes")  # how much is played, not what is done
+# Settings that are not part of a name: how large nets are, how they start, how much is played.
+UNSAID = ("hidden", "initial_tries", "last_layer", "episodes", "metric_episodes", "member_episodes")
 
 
 @dataclass(frozen=True)
@@ -168,6 +169,7 @@ def _after(run: Record, steps: float) -> float:
 
 
 def alike(one: Found, other: Found) -> bool:
-    """Whether two arms ran under the same conditions."""
+    """Whether two arms ran under the same conditions; what has no population goes with any."""
     a, b = one.ran, other.ran
-    return (a.task, a.population, a.threshold, a.iterations) == (b.task, b.population, b.threshold, b.iterations)
+    sampled = a.population == b.population or None in (a.population, b.population)
+    return sampled and (a.task, a.threshold, a.iterations) == (b.task, b.threshold, b.iterations)

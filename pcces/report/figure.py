@@ -33,7 +33,7 @@ def draw(charts: Sequence[Chart], path: str | Path, title: str = "", columns: in
     groups = list(dict.fromkeys(s.group or s.name for chart in charts for s in chart.series))
     lines: dict[str, Any] = {}
     for chart, ax in zip(charts, np.atleast_1d(figure.subplots(rows, columns)).flat):
-        for s in chart.series:
+        for s in reversed(chart.series):  # the first on top
             group = s.group or s.name
             colour = COLOURS[(groups.index(group) if s.colour is None else s.colour) % len(COLOURS)]
             (lines[group],) = ax.plot(s.x, s.y, color=colour, lw=1.4)
@@ -71,7 +71,7 @@ def draw(charts: Sequence[Chart], path: str | Path, title: str = "", columns: in
         unused.set_visible(False)
     if len(groups) > 1:
         beside = {1: 3, 2: 5}.get(columns, 6)
-        figure.legend(lines.values(), lines, loc="outside upper left", ncols=beside, fontsize=9, frameon=False)
+        figure.legend([lines[group] for group in groups], groups, loc="outside upper left", ncols=beside, fontsize=9, frameon=False)
     if title:
         figure.suptitle(title, fontsize=11)
     path = Path(path)

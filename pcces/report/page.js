@@ -173,7 +173,7 @@ class ChartView {
       const down = s.x.map((x, i) => [x, this.data.log && s.low[i] <= 0 ? low : s.low[i]]).reverse();
       element(this.svg, "path", { class: "band", fill: colourOf(s), d: `${this.path([...up, ...down])}Z` });
     }
-    for (const s of this.visible()) {
+    for (const s of this.visible().reverse()) { // the first on top
       element(this.svg, "path", { class: "curve", stroke: colourOf(s), d: this.path(s.x.map((x, i) => [x, s.y[i]])) });
     }
     for (const m of near) {
