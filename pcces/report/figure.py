@@ -71,7 +71,14 @@ def draw(charts: Sequence[Chart], path: str | Path, title: str = "", columns: in
         unused.set_visible(False)
     if len(groups) > 1:
         beside = {1: 3, 2: 5}.get(columns, 6)
-        figure.legend([lines[group] for group in groups], groups, loc="outside upper left", ncols=beside, fontsize=9, frameon=False)
+        figure.legend(
+            [lines[group] for group in groups],
+            groups,
+            loc="outside upper left",
+            ncols=beside,
+            fontsize=9,
+            frameon=False,
+        )
     if title:
         figure.suptitle(title, fontsize=11)
     path = Path(path)
