@@ -1,8 +1,8 @@
 """Results of experiments, made up."""
 
 from pcces.experiments import claims
-from pcces.experiments.arms import NAMES, Arm, Store
-from pcces.experiments.catalogue import AS_MANY, ES_RIVALS, Experiment
+from pcces.experiments.arms import NAMES, Store
+from pcces.experiments.catalogue import EXPERIMENTS, Experiment
 
 WHERE = {"device": "cpu", "cores": 2, "machine": "x", "versions": {"jax": "1.2.3"}}
 
@@ -28,10 +28,10 @@ def experiment(*arms, judge=claims.nowhere_lower, **more):
 def study(folder, **returns):
     """Three seeds of PCCES and of others on CartPole-v0, with these mean returns."""
     store = Store(folder)
+    arms = {(arm.algorithm, arm.preset): arm for arm in EXPERIMENTS["entropy"].arms if arm.task == "CartPole-v0"}
     for name, mean in returns.items():
         algorithm, _, preset = name.partition("_")
-        settings = AS_MANY if algorithm in ES_RIVALS else {}
-        arm = Arm("CartPole-v0", algorithm, preset or "default", population=40, settings=settings)
+        arm = arms[algorithm, preset or "default"]
         store.add(arm, [record(i, mean + i) for i in range(3)], WHERE)
     return store
 
