@@ -1,6 +1,7 @@
 """Rollouts, problems, training and certificates on the device engine."""
 
 import math
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -180,7 +181,7 @@ def concluded(f_trial, c_trial, f_k, c_k, k=100, **settings):
     seen = iteration.Seen(np.float64(0), np.zeros(2), np.zeros(2))
     after, metrics = iteration.conclude(
         Policy(2, make("CartPole-v1").actions, ()), learner, np.zeros((4, 3)), np.zeros(4), d, learner.moments, np.ones(3), trial,
-        incumbent, None, learner.critic, seen, chosen,
+        incumbent, trial.f, None, learner.critic, seen, chosen,
     )  # fmt: skip
     return bool(metrics["success"]), after
 
@@ -193,6 +194,18 @@ def test_acceptance_needs_sufficient_decrease():
     enough = 0.5 * kappa * sigma**2
     assert concluded(-enough * 1.01, FINE, 0.0, FINE)[0]
     assert not concluded(-enough * 0.99, FINE, 0.0, FINE)[0]
+
+
+def test_a_trial_point_gets_the_benefit_of_the_doubt_about_f():
+    trial, incumbent = (np.array([[f, 0.0] for f in fs]) for fs in ((3.0, 5.0, 4.0, 8.0), (1.0, 4.0, 1.0, 6.0)))
+    credited = partial(iteration.credited, trial, incumbent)
+    error = np.std([2.0, 1.0, 3.0, 2.0], ddof=1) / 2
+    assert credited(make_settings(doubt=0.5)) == pytest.approx(5.0 - 0.5 * error)
+    apart = math.sqrt((trial[:, 0].var(ddof=1) + incumbent[:, 0].var(ddof=1)) / 4)
+    assert credited(make_settings(doubt=1.0, common_random_numbers=False)) == pytest.approx(5.0 - apart)
+    assert credited(make_settings("paper")) == 5.0
+    failed = np.where(trial == 8.0, np.inf, trial)
+    assert iteration.credited(failed, incumbent, make_settings()) == np.inf
 
 
 def test_a_broken_trial_is_refused_however_good_unless_the_incumbent_is_broken_too():
@@ -422,6 +435,17 @@ def test_candidates_keep_the_best_when_there_are_many():
     assert len(candidates) <= 100
     assert candidates.x[candidates.order(1.0)[0], 0] == 50
     assert candidates.x[-1, 0] == 299
+
+
+def test_a_candidate_known_for_longer_stands_before_one_of_few_episodes():
+    candidates = Candidates(1, 1, 1)
+    noisy, known, few = (
+        Estimate(np.float64(n), np.array([f]), np.array([squares]))
+        for n, f, squares in ((32, 5.0, 64.0), (320, -1.0, 0.0), (8, -1.01, 0.0))
+    )
+    for e in (noisy, known, few):
+        candidates.add(np.zeros(1), np.zeros(1), np.ones(1), e, moved=True)
+    assert list(candidates.order(1.0)) == [1, 2, 0]
 
 
 def test_momentum_gathers_what_samples_keep_saying_and_scales_coordinates_alike():

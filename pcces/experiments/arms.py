@@ -164,8 +164,8 @@ class Store:
         """What is known of an arm, by seed. Results of other settings (the defaults have changed since) are not."""
         if not self.file(arm).exists():
             return {}
-        data, now = self._load(self.file(arm)), arm.resolved()
-        if any(now.get(name, value) != value for name, value in data["settings"].items()):
+        data = self._load(self.file(arm))
+        if data["settings"] != arm.resolved():
             return {}
         return {run["seed"]: run for run in data["runs"]}
 

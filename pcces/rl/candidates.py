@@ -7,6 +7,7 @@ import numpy as np
 from pcces.estimation import Estimate, pool
 
 MOST = 100
+USUAL = 8  # the weight of the usual variance beside a candidate's own, in episodes
 
 
 class Candidates:
@@ -53,9 +54,11 @@ class Candidates:
         """Best first: by f among those whose constraints hold with z standard errors to spare, then by how much they do not.
 
         z standard errors are asked of f, too: a policy that was lucky in few episodes stands behind one that is known.
+        Variances lean towards what is usual: a rare failure that did not happen in these episodes may in others.
         """
         n = np.maximum(self.n, 1)[:, None]
-        error = np.sqrt(self.squares / np.maximum(n - 1, 1) / n)
+        usual = self.squares.sum(0) / np.maximum(self.n.sum() - len(self), 1)
+        error = np.sqrt((self.squares + USUAL * usual) / (np.maximum(n - 1, 1) + USUAL) / n)
         upper = self.y + z * error
         over = np.maximum(np.max(upper[:, 1:], axis=1, initial=-np.inf), 0)
         return np.lexsort((upper[:, 0], over))

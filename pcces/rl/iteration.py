@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from pcces import algorithm, strategies
 from pcces.arrays import array_namespace
 from pcces.barrier import barrier, comparable, violation
-from pcces.estimation import Estimate
+from pcces.estimation import Estimate, estimate
 from pcces.rl.normalizer import Normalizer, carry_over, update
 from pcces.rl.policy import Policy
 from pcces.rl.settings import Settings
@@ -130,6 +130,26 @@ def trial_point(learner: Learner, d: Array, settings: Settings) -> Array:
     return algorithm.trial_point(learner.es, d, settings.rule)
 
 
+def credited(trial: Array, incumbent: Array, settings: Settings) -> Array:
+    """The trial's estimate of f with the benefit of the doubt, from the outputs (N, 1 + r) of both points' episodes.
+
+    Differences the size of their own noise are as often progress as not, and a search that refuses them stands still.
+    An estimate that is `doubt` standard errors too low is still one that Theorem 1 allows: its mean square error is
+    1 + doubt^2 times that of the mean, so that it takes as many times the episodes (docs/theory.md).
+    """
+    xp = array_namespace(trial)
+    n = trial.shape[0]
+    f = estimate(trial).f
+    if settings.doubt == 0 or n < 2:
+        return f
+    a, b = (xp.where(xp.isfinite(y[:, 0]), y[:, 0], 0.0) for y in (trial, incumbent))  # a failed trial stays at +inf
+    if settings.common_random_numbers:
+        variance = xp.var(a - b, correction=1)
+    else:
+        variance = xp.var(a, correction=1) + xp.var(b, correction=1)
+    return f - settings.doubt * xp.sqrt(variance / n)
+
+
 def conclude(
     policy: Policy,
     learner: Learner,
@@ -140,19 +160,23 @@ def conclude(
     x_trial: Array,
     trial: Estimate,
     incumbent: Estimate,
+    f_trial: Array,
     surrogate: Array | None,
     critic: Critic,
     seen: Seen,
     settings: Settings,
 ) -> tuple[Learner, dict[str, Array]]:
-    """Steps 4 and 5: accept or reject, adapt the step sizes, remember the surrogate. The first iterations only collect."""
+    """Steps 4 and 5: accept or reject, adapt the step sizes, remember the surrogate. The first iterations only collect.
+
+    `f_trial` is the estimate of f that decides (`credited`); `trial` has the plain averages.
+    """
     xp = array_namespace(x_trial)
     es, sigma = learner.es, learner.es.sigma
     over_trial, over = broken(trial, sigma, settings), broken(incumbent, sigma, settings)
     if settings.restoration == "merit":
-        f_trial, f_k = comparable(trial.f, over_trial, incumbent.f, over, settings.rho)
+        f_trial, f_k = comparable(f_trial, over_trial, incumbent.f, over, settings.rho)
     else:
-        f_trial, f_k = barrier(trial.f, over_trial), incumbent.f
+        f_trial, f_k = barrier(f_trial, over_trial), incumbent.f
     decided, success = algorithm.decide(es, x_trial, f_trial, f_k, settings.rule)
 
     waiting = es.k < settings.warm_up

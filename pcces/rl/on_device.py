@@ -106,11 +106,12 @@ def step(
     trial_keys = keys[:n] if paired else jax.random.split(other_key, n)
     there = my_share(jnp.broadcast_to(x_trial[:, None], (x.size, n)))
     trial_outcome = gathered(play(there, keys=my_share(trial_keys))[0])
-    trial = estimate(iteration.regularised(problem.outputs(trial_outcome), x_trial, settings))
+    trial_samples = iteration.regularised(problem.outputs(trial_outcome), x_trial, settings)
 
     after, metrics = iteration.conclude(
-        policy, learner, directions, weights, d, moments, x_trial, trial, incumbent, guide, critic, seen, settings
-    )
+        policy, learner, directions, weights, d, moments, x_trial, estimate(trial_samples), incumbent,
+        iteration.credited(trial_samples, samples[:n], settings), guide, critic, seen, settings,
+    )  # fmt: skip
     steps = members.length.sum() + own.length.sum() + trial_outcome.length.sum()
     return after, metrics | described(x, learner.normalizer, own, samples, steps)
 

@@ -165,9 +165,9 @@ class PCCESDriver:
         weights, d, moments = iteration.direction(learner, directions, y, incumbent, s)
         x_trial = iteration.trial_point(learner, d, s)
         there = crew.play_point(x_trial, learner.normalizer, [int(e) for e in trial_seeds])
-        trial = estimate(iteration.regularised(crew.outputs(there), x_trial, s))
+        trial_samples = iteration.regularised(crew.outputs(there), x_trial, s)
         after, metrics = iteration.conclude(
-            crew.policy, learner, directions, weights, d, moments, x_trial, trial, incumbent, guide, critic,
-            crew.seen([sampled]), s,
+            crew.policy, learner, directions, weights, d, moments, x_trial, estimate(trial_samples), incumbent,
+            iteration.credited(trial_samples, samples[:n], s), guide, critic, crew.seen([sampled]), s,
         )  # fmt: skip
         return after, metrics | crew.described(x, learner.normalizer, mine, samples, [sampled, mine, there])

@@ -50,6 +50,7 @@ class Settings:
     constraint_z: float = 2.0  # accept on cost + z standard errors
     restoration: str = "merit"  # merit: an infeasible incumbent minimises f + rho violation; none: it waits for luck
     rho: float = 1.0
+    doubt: float = 0.5  # standard errors of f_trial - f_k that the trial point gets the benefit of
     # Estimation
     episodes: int = 32  # N_k, of the trial point and of the incumbent
     metric_episodes: int = 32  # fresh episodes of x_k behind an iteration's metrics, at least `episodes`
@@ -77,6 +78,7 @@ class Settings:
         need(0 <= self.sigma_min < self.sigma_max, "sigma_min must be at least 0 and below sigma_max")
         need(self.kappa > 0 and self.sigma0 > 0 and self.sigma_es0 > 0, "kappa, sigma0 and sigma_es0 must be positive")
         need(0 <= self.alpha <= 1 and self.m >= 1, "guided search needs 0 <= alpha <= 1 and m >= 1")
+        need(self.doubt >= 0, f"doubt must not be negative, got {self.doubt}")
         need(0 < self.discount <= 1, f"discount must lie in (0, 1], got {self.discount}")
         choices = {
             "sigma_es": ("fixed", "tied"),
@@ -120,6 +122,7 @@ PAPER = Settings(
     shaping="raw",
     constraint_z=0.0,
     restoration="none",
+    doubt=0.0,
     episodes=1,
     metric_episodes=10,
     incumbent="kept",
