@@ -40,9 +40,6 @@ def test_results_of_other_defaults_are_not_the_arms(tmp_path):
     data["settings"] |= {"sigma0": 123.0}
     store.file(arm).write_text(json.dumps(data))
     assert store.missing(arm, [0]) == [0]
-    data["settings"] = {"an_option_that_is_gone": 1}
-    store.file(arm).write_text(json.dumps(data))
-    assert store.missing(arm, [0]) == []
 
 
 def test_what_is_done_is_not_done_again_and_a_shared_arm_is_one_job(tmp_path):
