@@ -39,8 +39,7 @@ class Candidates:
         """
         fresh = Estimate(*(np.asarray(part, dtype=float) for part in fresh))
         if len(self) and not moved:
-            last = pool(Estimate(self.n[-1], self.y[-1], self.squares[-1]), fresh)
-            self.n[-1], self.y[-1], self.squares[-1] = last
+            self.learn(-1, fresh)
             self.x[-1], self.mean[-1], self.std[-1] = x, mean, std
             return
         for name, value in (("x", x), ("mean", mean), ("std", std), ("n", fresh.n), ("y", fresh.mean)):
@@ -50,18 +49,25 @@ class Candidates:
             worst = next(i for i in reversed(self.order(1.0)) if i != len(self) - 1)  # the newest may still move up
             self._keep([i for i in range(len(self)) if i != worst])
 
-    def order(self, z: float) -> np.ndarray:
-        """Best first: by f among those whose constraints hold with z standard errors to spare, then by how much they do not.
+    def upper(self, z: float) -> np.ndarray:
+        """Estimates of y with z standard errors to spare: what is known from few episodes stands behind what is known well.
 
-        z standard errors are asked of f, too: a policy that was lucky in few episodes stands behind one that is known.
         Variances lean towards what is usual: a rare failure that did not happen in these episodes may in others.
         """
         n = np.maximum(self.n, 1)[:, None]
         usual = self.squares.sum(0) / np.maximum(self.n.sum() - len(self), 1)
         error = np.sqrt((self.squares + USUAL * usual) / (np.maximum(n - 1, 1) + USUAL) / n)
-        upper = self.y + z * error
+        return self.y + z * error
+
+    def order(self, z: float) -> np.ndarray:
+        """Best first: by f among those whose constraints hold, then by how much they do not."""
+        upper = self.upper(z)
         over = np.maximum(np.max(upper[:, 1:], axis=1, initial=-np.inf), 0)
         return np.lexsort((upper[:, 0], over))
+
+    def learn(self, i: int, fresh: Estimate) -> None:
+        """More episodes of candidate i."""
+        self.n[i], self.y[i], self.squares[i] = pool(Estimate(self.n[i], self.y[i], self.squares[i]), fresh)
 
     def _keep(self, rows: list[int]) -> None:
         for name in ("x", "mean", "std", "n", "y", "squares"):

@@ -11,6 +11,7 @@ import numpy as np
 from pcces.certificate import Certificate, expected_width, spend, upper_bounds
 from pcces.envs.simulator import Simulator
 from pcces.envs.task import Task
+from pcces.estimation import estimate
 from pcces.rl.candidates import Candidates
 from pcces.rl.normalizer import Normalizer
 from pcces.rl.policy import LOG_STD, Policy
@@ -94,18 +95,19 @@ def choose(
     order = candidates.order(1.0)[:SCREENED]
     if len(candidates) - 1 not in order:
         order = np.append(order, len(candidates) - 1)  # where the search ended
-    screened = []
+    plans: dict[int, tuple[int, float]] = {}
     for number, i in enumerate(order):
         x, normalizer = candidates.x[i], normalizer_of(candidates.mean[i], candidates.std[i])
         y = np.asarray(problem.outputs(play(x, normalizer, episodes // 2, seed + number)), dtype=float)
         y = np.where(np.isfinite(y), y, math.inf)  # where an episode failed
-        needed, over = _plan(y[:, 1:], episodes, confidence, ranges(task, policy, problem, x))
-        screened.append((over, float(y[:, 0].mean()), needed, i))
+        plans[i] = _plan(y[:, 1:], episodes, confidence, ranges(task, policy, problem, x))
+        candidates.learn(i, estimate(y))
+    f = candidates.upper(1.0)[:, 0]
     best = None
-    for look, (_, _, needed, i) in enumerate(sorted(screened)[:LOOKS], 1):
+    for look, i in enumerate(sorted(plans, key=lambda i: (plans[i][1], f[i]))[:LOOKS], 1):
         x, normalizer = candidates.x[i], normalizer_of(candidates.mean[i], candidates.std[i])
         certificate, outcome = certify(
-            task, policy, problem, play, x, normalizer, needed, seed + len(order) + look, confidence, look
+            task, policy, problem, play, x, normalizer, plans[i][0], seed + len(order) + look, confidence, look
         )
         worst = max(certificate.upper_bounds, default=-math.inf)
         if certificate.holds or best is None or worst < best[0]:
