@@ -10,6 +10,9 @@ import pytest
 import pcces
 from pcces.cli import app
 from pcces.experiments.arms import Store
+from pcces.experiments.catalogue import EXPERIMENTS
+from pcces.experiments.found import known
+from pcces.experiments.page import at_a_glance
 from pcces.experiments.page import page as results_page
 
 ROOT = Path(__file__).parent.parent
@@ -46,6 +49,11 @@ def test_links_between_the_files_work_too():
         text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
         for link in re.findall(r"\]\(([^)#]+)[^)]*\)", text):
             assert link.startswith("http") or (page.parent / link).exists(), f"{page.name}: {link}"
+
+
+def test_the_readme_shows_the_results_as_they_are():
+    found = [one for one in known(EXPERIMENTS["safe"], Store(ROOT / "results")) if one.asked.preset == "default"]
+    assert "\n".join(at_a_glance(found)) in (ROOT / "README.md").read_text()
 
 
 def test_the_reference_has_every_public_name_command_and_setting(site):

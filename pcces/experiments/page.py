@@ -6,15 +6,18 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import mean
 
 from pcces.experiments.arms import Store
 from pcces.experiments.catalogue import EXPERIMENTS, HEADLINES, Experiment, Headline
 from pcces.experiments.claims import REPRODUCED, Finding
 from pcces.experiments.curves import columns, panels
-from pcces.experiments.found import Found, known
+from pcces.experiments.found import Found, by_task, known
 from pcces.experiments.tables import Rows, beside, finals, judged, made_on, scale
 from pcces.report import draw
 
+DRAWN = ("CartSafe-v0", "PointGoal1-v0")
+ALT = "return and cost during training, with 95 % bands over seeds"
 INTRODUCTION = """# The paper's experiments, run again
 
 Made by `pcces reproduce --page docs/results.md` from the files in `results/`, never by hand. Returns and costs are those of the policy that
@@ -29,10 +32,40 @@ pictures are 95 % intervals of the mean over seeds. The verdicts are computed: *
 def page(store: Store, pictures: Path, beside_: Path) -> str:
     """The whole page as Markdown; pictures are drawn into a folder and linked relative to `beside_`."""
     results = {name: known(experiment, store) for name, experiment in EXPERIMENTS.items()}
-    parts = [INTRODUCTION, headlines(results), summary(results)]
+    parts = [INTRODUCTION, glance(results["safe"], pictures, beside_), headlines(results), summary(results)]
     for name, found in results.items():
         parts.append(section(EXPERIMENTS[name], found, pictures, beside_))
     return "\n".join(parts)
+
+
+def glance(found: Sequence[Found], pictures: Path, beside_: Path) -> str:
+    """Safe training in one table and one picture; the README has them, too."""
+    lines = ["## At a glance", ""]
+    shown = [one for one in found if one.asked.preset == "default"]
+    if not shown:
+        return "\n".join([*lines, "Nothing has run yet.", ""])
+    charts = panels(EXPERIMENTS["safe"], [one for one in shown if one.asked.task in DRAWN])
+    picture = draw(charts, pictures / "glance.png", columns=2)
+    about = "Return of the policy returned, how many of them are certified, and the share of training iterations over the limit."
+    return "\n".join([*lines, about, "", *at_a_glance(shown), "", f"![{ALT}]({os.path.relpath(picture, beside_)})", ""])
+
+
+def at_a_glance(found: Sequence[Found]) -> list[str]:
+    """A line for each algorithm, a column for each task."""
+    tasks = by_task(found)
+    head = [f"{task} (limit {some[0].limit:g})" for task, some in tasks.items()]
+    rows = []
+    for label in dict.fromkeys(one.asked.label for one in found):
+        cells = []
+        for some in tasks.values():
+            one = next((one for one in some if one.asked.label == label), None)
+            cells.append(
+                "-"
+                if one is None
+                else f"{mean(one.values('return')):.1f}; {one.certified()} of {len(one.runs)}; {100 * mean(one.values('over')):.0f} %"
+            )
+        rows.append([f"**{label}**" if label == "PCCES" else label, *cells])
+    return table(["", *head], rows)
 
 
 def headlines(results: dict[str, list[Found]]) -> str:
