@@ -259,8 +259,9 @@ def test_numpy_and_jax_take_the_same_decisions():
             x_trial = iteration.trial_point(learner, d, chosen)
             seen = iteration.Seen(*(xp.asarray(v, dtype=xp.float32) for v in (3.0, [1.0, 2.0], [4.0, 5.0])))
             surrogate = xp.asarray(generator.normal(size=policy.size).astype(np.float32))
+            trial = exact(outputs(x_trial))
             learner, metrics = iteration.conclude(
-                policy, learner, directions, weights, d, moments, x_trial, exact(outputs(x_trial)), incumbent, surrogate,
+                policy, learner, directions, weights, d, moments, x_trial, trial, incumbent, trial.f, surrogate,
                 learner.critic, seen, chosen,
             )  # fmt: skip
             successes.append(bool(metrics["success"]))

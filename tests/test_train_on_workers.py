@@ -114,7 +114,7 @@ def test_a_loaded_run_acts_at_once_and_is_evaluated_with_its_cost_function(costl
     with pytest.raises(ValueError, match=r"came from a function.*pcces.load\(path, cost=\.\.\.\)"):
         loaded.evaluate(10)
     found = pcces.load(folder, cost=simulators.late_cost).evaluate(60)
-    assert found["costs"] == pytest.approx(run.final["costs"], rel=0.5) and found["episodes"] == 60
+    assert found["costs"] == pytest.approx(run.final["costs"], rel=0.5, abs=3) and found["episodes"] == 60
     assert pcces.load(folder, cost=simulators.late_cost).certify(60).holds
 
 
@@ -163,7 +163,7 @@ def test_no_worker_is_left_after_an_error_in_the_middle():
 
 
 def test_failed_episodes_are_reported_and_not_certified():
-    run = pcces.train("tests/Trouble-v0", workers=2, **TINY)
+    run = pcces.train("tests/Trouble-v0", workers=2, **TINY | {"certify_episodes": 60})
     assert not run.certificate.holds and run.final["failed_episodes"] > 0
     assert np.isfinite(run.final["return"]) and sum(run.metrics["failed_episodes"]) > 0
 
@@ -271,7 +271,7 @@ def test_a_driver_killed_twenty_times_at_random_moments_ends_at_the_same_policy_
             if checkpoint.exists() and checkpoint.stat().st_mtime_ns != before:
                 break
             time.sleep(0.01)
-        time.sleep(rng.uniform(0, 0.3) if number % 2 == 0 else rng.uniform(0, 2.5))
+        time.sleep(rng.uniform(0, 0.3) if number % 2 == 0 else rng.uniform(0, 1.5))
         orphans.update(offspring(process.pid))
         process.send_signal(signal.SIGKILL)
         said = process.communicate()[1]
