@@ -114,7 +114,8 @@ def test_a_loaded_run_acts_at_once_and_is_evaluated_with_its_cost_function(costl
     with pytest.raises(ValueError, match=r"came from a function.*pcces.load\(path, cost=\.\.\.\)"):
         loaded.evaluate(10)
     found = pcces.load(folder, cost=simulators.late_cost).evaluate(60)
-    assert found["costs"] == pytest.approx(run.final["costs"], rel=0.5, abs=3) and found["episodes"] == 60
+    assert found["costs"] == pytest.approx(run.final["costs"], rel=0.5, abs=3) and min(found["costs"]) > 0
+    assert found["episodes"] == 60
     assert pcces.load(folder, cost=simulators.late_cost).certify(60).holds
 
 

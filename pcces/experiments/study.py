@@ -44,9 +44,6 @@ class Study:
     processes: int = 1
     engine: dict[str, Any] = field(default_factory=dict)
     started: float = field(default_factory=time.perf_counter)
-    deadline: float | None = (
-        None  # seconds after the start at which no further job is begun, and running ones are ended
-    )
     _running: set[subprocess.Popen[str]] = field(default_factory=set)
     _stopping: bool = False
 
