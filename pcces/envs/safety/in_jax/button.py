@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
@@ -15,15 +16,14 @@ from pcces.envs.task import Step
 from ..agents import Point
 from ..objects import Gremlins
 from ..tasks import Button, Scene
-from .contact import GREMLIN_WEIGHT, GREMLIN_YIELDS, Touch, led, push, with_discs, with_squares
+from .contact import SIZE, Near, Touch, bumps, led, touch_button, touch_gremlin
 from .layout import sample_layout
-from .point import AHEAD, SUBSTEPS, Triple, added, advance, felt, forces, lidar, response, turned
+from .point import AHEAD, SUBSTEPS, added, advance, felt, forces, lidar, response
 from .task import REWARD_LIMIT, PointTask, named
 
 Array = Any
 H = Point.timestep
 FAR = 1e3
-SIZE = 0.1  # of buttons and gremlins: of another one they would meet the point at another height
 
 
 class State(NamedTuple):
@@ -41,23 +41,12 @@ class State(NamedTuple):
     clock: Array  # (3,) which button is the goal, steps for which buttons stay dead, steps since the start
 
 
-class Near(NamedTuple):
-    """What the point may bump into during a step. Gremlins keep so far apart that it can reach only one."""
-
-    button: Array  # (2,) the place of the nearest one
-    gremlin: Array  # (2,) the same, and its
-    drift: Array  # (2,) velocity,
-    centre: Array  # (2,) middle of its circle
-    heading: Array  # () and heading
-    which: Array  # (g,) which gremlin it is
-
-
 class PointButton(PointTask):
     """A scene with a point, buttons, hazards and gremlins.
 
     >>> task = point_button("PointButton1")
-    >>> task.observation_size, task.observe(task.reset(jax.random.key(0))).shape
-    (76, (76,))
+    >>> task.observation_size, jax.eval_shape(task.reset, jax.random.key(0)).shape
+    (76, (55,))
     """
 
     plays = Button
@@ -68,8 +57,9 @@ class PointButton(PointTask):
         self.task: Button = scene.task  # type: ignore[assignment]
         self.gremlins = next((kind for kind in scene.kinds if isinstance(kind, Gremlins)), None)
         b, h, g = (self.counts.get(kind, 0) for kind in ("buttons", "hazards", "gremlins"))
-        if any(kind.size != SIZE for kind in scene.kinds if kind.solid):
-            raise ValueError(f"buttons and gremlins of another size than {SIZE} need MuJoCo: engine='local'")
+        for kind in scene.kinds:
+            if kind.solid and replace(kind, count=1, constrained=True) != type(kind)(1):
+                raise ValueError(f"{kind.name} of other sizes or keepouts than the usual need MuJoCo: engine='local'")
         self.shapes = State((3,), (3,), (2,), (b, 2), (h, 2), (g, 2), (g, 2), (g, 2), (g,), (3,))
 
     def parts(self, state: Array) -> State:
@@ -211,36 +201,6 @@ class PointButton(PointTask):
 def pick(which: Array, places: Array) -> Array:
     """The one of the places (n, 2) for which `which` is true."""
     return jnp.where(which[:, None], places, 0.0).sum(0)
-
-
-def touch_button(pose: Array, place: Array) -> Touch:
-    """The point's contact with a button at `place` (..., 2)."""
-    return with_discs(*turned(pose[2], place[..., 0] - pose[0], place[..., 1] - pose[1]), SIZE)
-
-
-def touch_gremlin(pose: Array, place: Array, heading: Array) -> Touch:
-    """The point's contact with a gremlin."""
-    x, y = turned(pose[2], place[..., 0] - pose[0], place[..., 1] - pose[1])
-    return with_squares(x, y, jnp.cos(heading - pose[2]), jnp.sin(heading - pose[2]), SIZE)
-
-
-def bumps(pose: Array, velocity: Array, control: Array, near: Near, ahead: Array) -> tuple[Triple, Array]:
-    """The forces of contacts on the point, and the acceleration (2,) of the gremlin."""
-
-    def mine(vector: Array) -> tuple[Array, Array]:
-        return turned(pose[2], vector[0], vector[1])
-
-    own, free = (*mine(velocity), velocity[2]), response(*forces(pose, velocity, control))
-    pulled = led(near.gremlin, near.drift, near.centre + ahead)
-    button, gremlin = touch_button(pose, near.button), touch_gremlin(pose, near.gremlin, near.heading)
-    by_button = push(button, own, free, (0.0, 0.0), (0.0, 0.0), 0.0)
-    by_gremlin = push(gremlin, own, free, mine(near.drift), mine(pulled), GREMLIN_WEIGHT)
-    reaction = jnp.stack(turned(-pose[2], *by_gremlin))
-    return added(_with_torque(button, by_button), _with_torque(gremlin, by_gremlin)), pulled - GREMLIN_YIELDS * reaction
-
-
-def _with_torque(touch: Touch, force: tuple[Array, Array]) -> Triple:
-    return (*force, touch.x * force[1] - touch.y * force[0])
 
 
 def flat(state: State) -> Array:

@@ -11,16 +11,17 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from .point import AHEAD, NOSE, RADIUS, Triple, response
+from .point import AHEAD, NOSE, RADIUS, Triple, added, forces, response, turned
 
 Array = Any
 Pair = tuple[Array, Array]
+SIZE = 0.1  # of buttons and gremlins: of another one they would meet the point at another height
 # MuJoCo's defaults: a constraint asks for the acceleration STIFFNESS * impedance * depth - DAMPING * speed, and gets the
 # share `impedance` of it, which grows from the first number to the second over a depth of WIDTH metres.
 IMPEDANCE, WIDTH, TIME = (0.9, 0.95), 0.001, 0.02
 DAMPING, STIFFNESS = 2 / (IMPEDANCE[1] * TIME), 1 / (IMPEDANCE[1] * TIME) ** 2
 POINT_WEIGHT = 128.48  # the inverse mass of the point by which MuJoCo scales how soft its contacts are
-GREMLIN_WEIGHT = 1 / (0.001 * 0.2**3)  # the inverse mass of a gremlin
+GREMLIN_WEIGHT = 1 / (0.001 * (2 * SIZE) ** 3)  # the inverse mass of a gremlin
 OVERDAMPED = 1.5  # the weld between a gremlin and its lead
 # To others a welded gremlin seems heavier than it is: the weld takes its share of any acceleration.
 GREMLIN_YIELDS = (1 - IMPEDANCE[1]) * GREMLIN_WEIGHT
@@ -39,7 +40,48 @@ class Touch(NamedTuple):
     points: Array  # in how many places
 
 
-def with_discs(x: Array, y: Array, size: float) -> Touch:
+class Near(NamedTuple):
+    """What the point may bump into during a step. Gremlins keep so far apart that it can reach only one."""
+
+    button: Array  # (2,) the place of the nearest one
+    gremlin: Array  # (2,) the same, and its
+    drift: Array  # (2,) velocity,
+    centre: Array  # (2,) middle of its circle
+    heading: Array  # () and heading
+    which: Array  # (g,) which gremlin it is
+
+
+def touch_button(pose: Array, place: Array) -> Touch:
+    """The point's contact with a button at `place` (..., 2)."""
+    return with_discs(*turned(pose[2], place[..., 0] - pose[0], place[..., 1] - pose[1]))
+
+
+def touch_gremlin(pose: Array, place: Array, heading: Array) -> Touch:
+    """The point's contact with a gremlin."""
+    x, y = turned(pose[2], place[..., 0] - pose[0], place[..., 1] - pose[1])
+    return with_squares(x, y, jnp.cos(heading - pose[2]), jnp.sin(heading - pose[2]))
+
+
+def bumps(pose: Array, velocity: Array, control: Array, near: Near, ahead: Array) -> tuple[Triple, Array]:
+    """The forces of contacts on the point, and the acceleration (2,) of the gremlin."""
+
+    def mine(vector: Array) -> Pair:
+        return turned(pose[2], vector[0], vector[1])
+
+    own, free = (*mine(velocity), velocity[2]), response(*forces(pose, velocity, control))
+    pulled = led(near.gremlin, near.drift, near.centre + ahead)
+    button, gremlin = touch_button(pose, near.button), touch_gremlin(pose, near.gremlin, near.heading)
+    by_button = push(button, own, free, (0.0, 0.0), (0.0, 0.0), 0.0)
+    by_gremlin = push(gremlin, own, free, mine(near.drift), mine(pulled), GREMLIN_WEIGHT)
+    reaction = jnp.stack(turned(-pose[2], *by_gremlin))
+    return added(_with_torque(button, by_button), _with_torque(gremlin, by_gremlin)), pulled - GREMLIN_YIELDS * reaction
+
+
+def _with_torque(touch: Touch, force: Pair) -> Triple:
+    return (*force, touch.x * force[1] - touch.y * force[0])
+
+
+def with_discs(x: Array, y: Array, size: float = SIZE) -> Touch:
     """The point's contacts with discs of radius `size` at (x, y)."""
     distance = jnp.sqrt(x**2 + y**2 + 1e-12)
     depth, nx, ny = RADIUS + size - distance, -x / distance, -y / distance
@@ -53,7 +95,7 @@ def with_discs(x: Array, y: Array, size: float) -> Touch:
     return where(sphere.depth > nose.depth, sphere, nose)
 
 
-def with_squares(x: Array, y: Array, cos: Array, sin: Array, size: float) -> Touch:
+def with_squares(x: Array, y: Array, cos: Array, sin: Array, size: float = SIZE) -> Touch:
     """The point's contacts with squares of half-width `size` at (x, y), headed along (cos, sin)."""
     own_x, own_y = -cos * x - sin * y, sin * x - cos * y  # the sphere as a square sees it
     away_x, away_y = own_x - jnp.clip(own_x, -size, size), own_y - jnp.clip(own_y, -size, size)
