@@ -156,18 +156,18 @@ class PointButton(PointTask):
         return travel * jnp.stack([jnp.sin(H * tick), jnp.cos(H * tick)])
 
     def _near(self, now: State) -> Near:
-        middle = now.pose[:2] + AHEAD / 2 * jnp.stack([jnp.cos(now.pose[2]), jnp.sin(now.pose[2])])
+        sphere, ahead = now.pose[:2], jnp.stack([jnp.cos(now.pose[2]), jnp.sin(now.pose[2])])
 
-        def nearest(places: Array) -> Array:
-            return jnp.arange(len(places)) == jnp.argmin(((places - middle) ** 2).sum(-1))
+        def nearest(places: Array, to: Array) -> Array:
+            return jnp.arange(len(places)) == jnp.argmin(((places - to) ** 2).sum(-1))
 
-        button = pick(nearest(now.buttons), now.buttons)
+        button, other = (pick(nearest(now.buttons, to), now.buttons) for to in (sphere, sphere + AHEAD * ahead))
         if not self.gremlins:
             far = jnp.full(2, FAR)
-            return Near(button, far, jnp.zeros(2), far, jnp.zeros(()), jnp.zeros(0, bool))
-        which = nearest(now.gremlins)
+            return Near(button, other, far, jnp.zeros(2), far, jnp.zeros(()), jnp.zeros(0, bool))
+        which = nearest(now.gremlins, sphere + AHEAD / 2 * ahead)
         gremlin, drift, centre = (pick(which, part) for part in (now.gremlins, now.drift, now.centres))
-        return Near(button, gremlin, drift, centre, jnp.where(which, now.headings, 0.0).sum(), which)
+        return Near(button, other, gremlin, drift, centre, jnp.where(which, now.headings, 0.0).sum(), which)
 
     def touch(self, now: State) -> Touch:
         """The contacts of the point with the buttons, then with the gremlins."""

@@ -1,8 +1,8 @@
-"""How the point bumps into buttons and gremlins: MuJoCo's soft contacts in the plane, one for each object.
+"""How the point bumps into buttons and gremlins: MuJoCo's soft contacts in the plane.
 
 All that is solid here meets at one height, so a contact is one of a disc or a square with another. A button stands
-fast. A gremlin keeps its heading and is drawn to its lead by a spring and a damper. Each object pushes the point by
-itself, at the sphere or at the nose, whichever is deeper in; MuJoCo solves all contacts together.
+fast; the point's sphere and its nose can touch one each. A gremlin keeps its heading and is drawn to its lead by a
+spring and a damper; it pushes the point at the sphere or at the nose, whichever is deeper in.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from .point import AHEAD, NOSE, RADIUS, Triple, added, forces, response, turned
+from .point import AHEAD, NOSE, NOTHING, RADIUS, Triple, added, forces, response, turned
 
 Array = Any
 Pair = tuple[Array, Array]
@@ -26,6 +26,7 @@ OVERDAMPED = 1.5  # the weld between a gremlin and its lead
 # To others a welded gremlin seems heavier than it is: the weld takes its share of any acceleration.
 GREMLIN_YIELDS = (1 - IMPEDANCE[1]) * GREMLIN_WEIGHT
 STRAIGHT = 8  # edges of the friction pyramid along the normal, beside the two that lean to the sides
+SWEEPS = 2  # over the contacts with buttons, sphere and nose in turn
 CORNERS = 2.0  # points in which two boxes meet: one to four in MuJoCo
 
 
@@ -41,25 +42,31 @@ class Touch(NamedTuple):
 
 
 class Near(NamedTuple):
-    """What the point may bump into during a step. Gremlins keep so far apart that it can reach only one."""
+    """What the point may bump into during a step. Things keep so far apart that there can be no more than these."""
 
-    button: Array  # (2,) the place of the nearest one
-    gremlin: Array  # (2,) the same, and its
-    drift: Array  # (2,) velocity,
-    centre: Array  # (2,) middle of its circle
-    heading: Array  # () and heading
-    which: Array  # (g,) which gremlin it is
+    button: Array  # (2,) the place of the one nearest to the sphere
+    other: Array  # (2,) and to the nose, maybe the same
+    gremlin: Array  # (2,) the place of the nearest gremlin,
+    drift: Array  # (2,) its velocity,
+    centre: Array  # (2,) the middle of its circle,
+    heading: Array  # () its heading,
+    which: Array  # (g,) and which it is
+
+
+def seen_from(pose: Array, place: Array) -> Pair:
+    """Places (..., 2) in the point's frame."""
+    return turned(pose[2], place[..., 0] - pose[0], place[..., 1] - pose[1])
 
 
 def touch_button(pose: Array, place: Array) -> Touch:
-    """The point's contact with a button at `place` (..., 2)."""
-    return with_discs(*turned(pose[2], place[..., 0] - pose[0], place[..., 1] - pose[1]))
+    """The point's contact with a button at `place` (..., 2), the deeper one of its sphere and its nose."""
+    x, y = seen_from(pose, place)
+    return deeper(sphere_with_disc(x, y), nose_with_disc(x, y))
 
 
 def touch_gremlin(pose: Array, place: Array, heading: Array) -> Touch:
     """The point's contact with a gremlin."""
-    x, y = turned(pose[2], place[..., 0] - pose[0], place[..., 1] - pose[1])
-    return with_squares(x, y, jnp.cos(heading - pose[2]), jnp.sin(heading - pose[2]))
+    return with_squares(*seen_from(pose, place), jnp.cos(heading - pose[2]), jnp.sin(heading - pose[2]))
 
 
 def bumps(pose: Array, velocity: Array, control: Array, near: Near, ahead: Array) -> tuple[Triple, Array]:
@@ -70,29 +77,31 @@ def bumps(pose: Array, velocity: Array, control: Array, near: Near, ahead: Array
 
     own, free = (*mine(velocity), velocity[2]), response(*forces(pose, velocity, control))
     pulled = led(near.gremlin, near.drift, near.centre + ahead)
-    button, gremlin = touch_button(pose, near.button), touch_gremlin(pose, near.gremlin, near.heading)
-    by_button = push(button, own, free, (0.0, 0.0), (0.0, 0.0), 0.0)
+    sphere, nose = sphere_with_disc(*seen_from(pose, near.button)), nose_with_disc(*seen_from(pose, near.other))
+    on_nose: Triple = NOTHING
+    for _ in range(SWEEPS):
+        on_sphere = push(sphere, own, added(free, response(*on_nose)))
+        on_nose = push(nose, own, added(free, response(*on_sphere)))
+    gremlin = touch_gremlin(pose, near.gremlin, near.heading)
     by_gremlin = push(gremlin, own, free, mine(near.drift), mine(pulled), GREMLIN_WEIGHT)
-    reaction = jnp.stack(turned(-pose[2], *by_gremlin))
-    return added(_with_torque(button, by_button), _with_torque(gremlin, by_gremlin)), pulled - GREMLIN_YIELDS * reaction
+    reaction = jnp.stack(turned(-pose[2], by_gremlin[0], by_gremlin[1]))
+    return added(added(on_sphere, on_nose), by_gremlin), pulled - GREMLIN_YIELDS * reaction
 
 
-def _with_torque(touch: Touch, force: Pair) -> Triple:
-    return (*force, touch.x * force[1] - touch.y * force[0])
-
-
-def with_discs(x: Array, y: Array, size: float = SIZE) -> Touch:
-    """The point's contacts with discs of radius `size` at (x, y)."""
+def sphere_with_disc(x: Array, y: Array, size: float = SIZE) -> Touch:
+    """The contact of the point's sphere with a disc of radius `size` at (x, y)."""
     distance = jnp.sqrt(x**2 + y**2 + 1e-12)
     depth, nx, ny = RADIUS + size - distance, -x / distance, -y / distance
     middle = depth / 2 - RADIUS
-    sphere = Touch(depth, nx, ny, middle * nx, middle * ny, jnp.ones_like(x))
+    return Touch(depth, nx, ny, middle * nx, middle * ny, jnp.ones_like(x))
 
+
+def nose_with_disc(x: Array, y: Array, size: float = SIZE) -> Touch:
+    """The contact of the point's nose with a disc."""
     near_x, near_y = jnp.clip(x, AHEAD - NOSE, AHEAD + NOSE), jnp.clip(y, -NOSE, NOSE)
     distance = jnp.sqrt((near_x - x) ** 2 + (near_y - y) ** 2 + 1e-12)
     depth, nx, ny = size - distance, (near_x - x) / distance, (near_y - y) / distance
-    nose = Touch(depth, nx, ny, near_x + nx * depth / 2, near_y + ny * depth / 2, jnp.ones_like(x))
-    return where(sphere.depth > nose.depth, sphere, nose)
+    return Touch(depth, nx, ny, near_x + nx * depth / 2, near_y + ny * depth / 2, jnp.ones_like(x))
 
 
 def with_squares(x: Array, y: Array, cos: Array, sin: Array, size: float = SIZE) -> Touch:
@@ -118,19 +127,26 @@ def with_squares(x: Array, y: Array, cos: Array, sin: Array, size: float = SIZE)
         nx, ny = jnp.where(less, side * axis_x, nx), jnp.where(less, side * axis_y, ny)
         depth = jnp.minimum(depth, overlap)
     nose = Touch(depth, nx, ny, AHEAD - NOSE * nx, -NOSE * ny, jnp.full_like(x, CORNERS))
-    return where(sphere.depth > nose.depth, sphere, nose)
+    return deeper(sphere, nose)
 
 
-def where(choose: Array, a: Touch, b: Touch) -> Touch:
-    """Contact by contact one or the other."""
-    return Touch(*(jnp.where(choose, one, other) for one, other in zip(a, b)))
+def deeper(a: Touch, b: Touch) -> Touch:
+    """Contact by contact the deeper one."""
+    return Touch(*(jnp.where(a.depth > b.depth, one, other) for one, other in zip(a, b)))
 
 
-def push(touch: Touch, own: Triple, free: Triple, velocity: Pair, acceleration: Pair, weight: Array) -> Pair:
-    """The forces (n,) along and across that n objects exert on the point.
+def push(
+    touch: Touch,
+    own: Triple,
+    free: Triple,
+    velocity: Pair = (0.0, 0.0),
+    acceleration: Pair = (0.0, 0.0),
+    weight: float = 0.0,
+) -> Triple:
+    """The force of a contact on the point.
 
-    `own` is the point's velocity and `free` its acceleration if there were no contacts; `velocity` and `acceleration`
-    are those of the objects, and `weight` their inverse masses, 0 for what stands fast. All in the point's frame.
+    `own` is the point's velocity and `free` its acceleration without this contact; `velocity` and `acceleration` are
+    those of the object, and `weight` its inverse mass, 0 for what stands fast. All in the point's frame.
     """
     depth, nx, ny, x, y, points = touch
 
@@ -154,7 +170,8 @@ def push(touch: Touch, own: Triple, free: Triple, velocity: Pair, acceleration: 
     yields = (1 - IMPEDANCE[1]) * weight
     force_n, force_t = _cone(wanted_n, wanted_t, normal + yields, tangent + yields, mixed, softness)
     force_n, force_t = jnp.where(depth > 0, force_n, 0.0), jnp.where(depth > 0, force_t, 0.0)
-    return force_n * nx - force_t * ny, force_n * ny + force_t * nx
+    along, across = force_n * nx - force_t * ny, force_n * ny + force_t * nx
+    return along, across, x * across - y * along
 
 
 def _cone(wanted_n: Array, wanted_t: Array, n: Array, t: Array, mixed: Array, softness: Array) -> Pair:
