@@ -62,6 +62,7 @@ def state_of(batch, observation):
         drift[..., :2],
         batch._centres,
         2 * np.arctan2(gremlins[..., 6], gremlins[..., 3]),
+        np.zeros((batch.count, 3)),
         np.stack([batch.target, batch.timer, batch.steps], axis=1),
     )
     return np.hstack([part.reshape(batch.count, -1) for part in parts]).astype(np.float32)
@@ -160,7 +161,7 @@ def put(buttons=((1, 0), (1, 1), (-1, 1), (-1, -1)), gremlin=(3, 3), hazard=(3, 
     gremlins, hazards = far.copy(), far.copy()
     gremlins[0], hazards[0] = gremlin, hazard
     centres = gremlins - [0, 0.35]
-    parts = [pose, np.zeros(5), buttons, hazards, gremlins, np.zeros(8), centres, np.zeros(4), clock]
+    parts = [pose, np.zeros(5), buttons, hazards, gremlins, np.zeros(8), centres, np.zeros(4), np.zeros(3), clock]
     return np.concatenate([np.ravel(part) for part in parts]).astype(np.float32)
 
 

@@ -38,6 +38,7 @@ class State(NamedTuple):
     drift: Array  # (g, 2) the gremlins' velocities
     centres: Array  # (g, 2) of their circles
     headings: Array  # (g,) of the gremlins, which they keep
+    jam: Array  # (3,) the force of a button on the nose, from which the next one is worked out
     clock: Array  # (3,) which button is the goal, steps for which buttons stay dead, steps since the start
 
 
@@ -46,7 +47,7 @@ class PointButton(PointTask):
 
     >>> task = point_button("PointButton1")
     >>> task.observation_size, jax.eval_shape(task.reset, jax.random.key(0)).shape
-    (76, (55,))
+    (76, (58,))
     """
 
     plays = Button
@@ -60,7 +61,7 @@ class PointButton(PointTask):
         for kind in scene.kinds:
             if kind.solid and replace(kind, count=1, constrained=True) != type(kind)(1):
                 raise ValueError(f"{kind.name} of other sizes or keepouts than the usual need MuJoCo: engine='local'")
-        self.shapes = State((3,), (3,), (2,), (b, 2), (h, 2), (g, 2), (g, 2), (g, 2), (g,), (3,))
+        self.shapes = State((3,), (3,), (2,), (b, 2), (h, 2), (g, 2), (g, 2), (g, 2), (g,), (3,), (3,))
 
     def parts(self, state: Array) -> State:
         """The state by name."""
@@ -77,7 +78,7 @@ class PointButton(PointTask):
         target = self._draw_button(jax.random.fold_in(key, 2**31 - 1))
         start = State(
             jnp.append(places[0], angles[0]), jnp.zeros(3), jnp.zeros(2), buttons, hazards,
-            gremlins, jnp.zeros_like(gremlins), gremlins, angles[1:], jnp.stack([target, 0.0, 0.0]),
+            gremlins, jnp.zeros_like(gremlins), gremlins, angles[1:], jnp.zeros(3), jnp.stack([target, 0.0, 0.0]),
         )  # fmt: skip
         return flat(start)
 
@@ -113,16 +114,16 @@ class PointButton(PointTask):
         def physics(tick: Array, carry: tuple) -> tuple:
             pose, velocity, near, gremlins, drift = carry
             ahead = self._ahead(start + tick)
-            push, pulled = bumps(pose, velocity, control, near, ahead)
+            push, on_nose, pulled = bumps(pose, velocity, control, near, ahead)
             pose, velocity = advance(pose, velocity, control, push)
             near_drift = near.drift + H * pulled
-            near = near._replace(gremlin=near.gremlin + H * near_drift, drift=near_drift)
+            near = near._replace(gremlin=near.gremlin + H * near_drift, drift=near_drift, on_nose=on_nose)
             drift = drift + H * led(gremlins, drift, now.centres + ahead)
             return pose, velocity, near, gremlins + H * drift, drift
 
         carry = now.pose, now.velocity, self._near(now), now.gremlins, now.drift
         pose, velocity, near, gremlins, drift = jax.lax.fori_loop(0, SUBSTEPS, physics, carry)
-        push, _ = bumps(pose, velocity, control, near, self._ahead(start + SUBSTEPS - 1))
+        push, _, _ = bumps(pose, velocity, control, near, self._ahead(start + SUBSTEPS - 1))
         along, across, _ = response(*added(forces(pose, velocity, control), push))
         bumped = near.which[:, None]
         return now._replace(
@@ -131,6 +132,7 @@ class PointButton(PointTask):
             acceleration=jnp.stack([along, across]),
             gremlins=jnp.where(bumped, near.gremlin, gremlins),
             drift=jnp.where(bumped, near.drift, drift),
+            jam=jnp.stack(near.on_nose),
         )
 
     def violations(self, now: State, touch: Touch) -> tuple[dict[str, Array], Array]:
@@ -162,12 +164,13 @@ class PointButton(PointTask):
             return jnp.arange(len(places)) == jnp.argmin(((places - to) ** 2).sum(-1))
 
         button, other = (pick(nearest(now.buttons, to), now.buttons) for to in (sphere, sphere + AHEAD * ahead))
+        jam = now.jam[0], now.jam[1], now.jam[2]
         if not self.gremlins:
             far = jnp.full(2, FAR)
-            return Near(button, other, far, jnp.zeros(2), far, jnp.zeros(()), jnp.zeros(0, bool))
+            return Near(button, other, far, jnp.zeros(2), far, jnp.zeros(()), jnp.zeros(0, bool), jam)
         which = nearest(now.gremlins, sphere + AHEAD / 2 * ahead)
         gremlin, drift, centre = (pick(which, part) for part in (now.gremlins, now.drift, now.centres))
-        return Near(button, other, gremlin, drift, centre, jnp.where(which, now.headings, 0.0).sum(), which)
+        return Near(button, other, gremlin, drift, centre, jnp.where(which, now.headings, 0.0).sum(), which, jam)
 
     def touch(self, now: State) -> Touch:
         """The contacts of the point with the buttons, then with the gremlins."""

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from .point import AHEAD, NOSE, NOTHING, RADIUS, Triple, added, forces, response, turned
+from .point import AHEAD, NOSE, RADIUS, Triple, added, forces, response, turned
 
 Array = Any
 Pair = tuple[Array, Array]
@@ -51,6 +51,7 @@ class Near(NamedTuple):
     centre: Array  # (2,) the middle of its circle,
     heading: Array  # () its heading,
     which: Array  # (g,) and which it is
+    on_nose: Triple  # the force of `other` on the nose in the physics step before, to start from
 
 
 def seen_from(pose: Array, place: Array) -> Pair:
@@ -69,8 +70,8 @@ def touch_gremlin(pose: Array, place: Array, heading: Array) -> Touch:
     return with_squares(*seen_from(pose, place), jnp.cos(heading - pose[2]), jnp.sin(heading - pose[2]))
 
 
-def bumps(pose: Array, velocity: Array, control: Array, near: Near, ahead: Array) -> tuple[Triple, Array]:
-    """The forces of contacts on the point, and the acceleration (2,) of the gremlin."""
+def bumps(pose: Array, velocity: Array, control: Array, near: Near, ahead: Array) -> tuple[Triple, Triple, Array]:
+    """The force of contacts on the point, the part of it by a button on its nose, and the gremlin's acceleration (2,)."""
 
     def mine(vector: Array) -> Pair:
         return turned(pose[2], vector[0], vector[1])
@@ -78,14 +79,14 @@ def bumps(pose: Array, velocity: Array, control: Array, near: Near, ahead: Array
     own, free = (*mine(velocity), velocity[2]), response(*forces(pose, velocity, control))
     pulled = led(near.gremlin, near.drift, near.centre + ahead)
     sphere, nose = sphere_with_disc(*seen_from(pose, near.button)), nose_with_disc(*seen_from(pose, near.other))
-    on_nose: Triple = NOTHING
+    on_nose = near.on_nose
     for _ in range(SWEEPS):
         on_sphere = push(sphere, own, added(free, response(*on_nose)))
         on_nose = push(nose, own, added(free, response(*on_sphere)))
     gremlin = touch_gremlin(pose, near.gremlin, near.heading)
     by_gremlin = push(gremlin, own, free, mine(near.drift), mine(pulled), GREMLIN_WEIGHT)
     reaction = jnp.stack(turned(-pose[2], by_gremlin[0], by_gremlin[1]))
-    return added(added(on_sphere, on_nose), by_gremlin), pulled - GREMLIN_YIELDS * reaction
+    return added(added(on_sphere, on_nose), by_gremlin), on_nose, pulled - GREMLIN_YIELDS * reaction
 
 
 def sphere_with_disc(x: Array, y: Array, size: float = SIZE) -> Touch:
