@@ -193,6 +193,20 @@ def test_a_button_stops_the_point_and_a_gremlin_shoves_it():
     np.testing.assert_allclose(shoved[:2], (-0.02, -0.58), atol=0.05)  # where MuJoCo leaves it
 
 
+def test_a_point_jammed_between_two_buttons_stays_as_in_mujoco():
+    batch, action = SafetyBatch("PointButton1", 1), (0.11, 0.43)
+    batch.reset(seed=1224)
+    qpos = batch.data[0].qpos.copy()
+    qpos[:3] = -0.71406, 0.37226, 6.84706  # its sphere at one, its nose at the other
+    batch.set_state(0, qpos, np.zeros_like(batch.data[0].qvel))
+    state = state_of(batch, batch.observe())
+    for _ in range(100):
+        batch.step([action])
+    after, figures, _ = still(state, 100, action)
+    assert batch.touch["buttons"].sum() == 2 and figures[0, 6] == 1
+    np.testing.assert_allclose(after[0, :3], batch.data[0].qpos[:3], atol=1e-3)
+
+
 def test_the_next_goal_is_any_button():
     states = np.tile(put(buttons=[(0.19, 0), (1, 1), (-1, 1), (-1, -1)]), (COUNT, 1))
     drawn = np.zeros(4)
