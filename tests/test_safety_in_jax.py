@@ -81,7 +81,7 @@ def test_a_controller_earns_and_costs_the_same_in_both():
         observation, reward, cost, *_ = batch.step(to_the_goal(observation))
         totals, costs = totals + reward, costs + cost
     keys = jax.random.split(jax.random.key(2), 300)
-    state, ours, our_costs = jax.vmap(TASK.reset)(keys), np.zeros(300), np.zeros(300)
+    state, ours, our_costs = jax.jit(jax.vmap(TASK.reset))(keys), np.zeros(300), np.zeros(300)
     for t in range(200):
         action = to_the_goal(np.asarray(observe(state))).astype(np.float32)
         state, reward, cost, _ = step(state, action, jax.vmap(lambda k, t=t: jax.random.fold_in(k, t))(keys))
@@ -118,4 +118,4 @@ def test_the_device_is_there_for_those_who_ask():
 
 
 def test_it_can_be_drawn():
-    assert TASK.draw(TASK.reset(jax.random.key(3))).shape == (400, 600, 3)
+    assert TASK.draw(jax.jit(TASK.reset)(jax.random.key(3))).shape == (400, 600, 3)

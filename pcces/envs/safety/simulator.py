@@ -20,6 +20,10 @@ class SafetySimulator(Simulator):
 
     scene: Scene | None = field(default=None, compare=False)
 
+    def known(self) -> SafetySimulator:
+        """The same: the scene says all."""
+        return self
+
     def make_batch(self, count: int) -> Any:
         """`count` environments that step together."""
         from .batch import SafetyBatch
