@@ -113,7 +113,7 @@ def ours(args):
                 measured("pcces rollout, plain ES", net, population, situation, args.generations, seconds, steps)
                 if args.plain:
                     continue
-                for episodes in (1, 2):
+                for episodes in (1, make_settings().member_episodes):
                     settings = make_settings(
                         population=population, hidden=hidden, initial_tries=1, member_episodes=episodes
                     )

@@ -241,6 +241,16 @@ def as_high_as_reported(experiment: Experiment, found: Sequence[Found]) -> Findi
     return Finding(parts, exceeded=higher > 0, remarks=remarks)
 
 
+def at_the_mark(experiment: Experiment, found: Sequence[Found]) -> Finding:
+    """Mean returns reach their marks, to four digits."""
+    parts = []
+    for one in found:
+        mark, returns = experiment.reported[one.asked.key]["return"].mean, one.values("return")
+        said = f"{place(one)}: return {mean_interval(returns)}, the lowest of {len(returns)} runs {min(returns):.4g}; the mark is {mark:g}."
+        parts.append(Part(float(f"{np.mean(returns):.4g}") >= mark, said))
+    return Finding(parts)
+
+
 # -- entropy and estimates -----------------------------------------------------------------------------------------------
 
 

@@ -105,7 +105,7 @@ def known(experiment: Experiment, store: Store) -> list[Found]:
         ran = store.nearest(arm)
         if ran is None:
             continue
-        runs = {seed: run for seed, run in store.read(ran).items() if seed < experiment.seeds}
+        runs = {seed: run for seed, run in store.read(ran).items() if seed in experiment.numbers}
         runs = {seed: run for seed, run in runs.items() if set(experiment.measures) <= set(run)}
         if runs:
             full = ran == arm and len(runs) == experiment.seeds

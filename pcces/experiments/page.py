@@ -132,7 +132,7 @@ def section(experiment: Experiment, found: Sequence[Found], pictures: Path, besi
     lines = [
         f"## {experiment.title}",
         "",
-        f"{experiment.where}. The paper: {experiment.claim} {experiment.note}".strip(),
+        experiment.about(),
         "",
     ]
     lines += [f"Verdict: **{words}**. {scale(experiment, found)}.", "", *said(finding), ""]

@@ -121,15 +121,15 @@ class Study:
 def jobs_for(experiments: Iterable[Experiment], store: Store) -> list[Job]:
     """What is missing. An arm that experiments share is one job, with all that any of them asks for."""
     arms: dict[str, Arm] = {}
-    seeds: dict[str, int] = {}
+    seeds: dict[str, set[int]] = {}
     measures: dict[str, set[str]] = {}
     for e in experiments:
         for arm in e.arms:
             arms[arm.key] = arm
-            seeds[arm.key] = max(e.seeds, seeds.get(arm.key, 0))
+            seeds.setdefault(arm.key, set()).update(e.numbers)
             measures.setdefault(arm.key, set()).update(e.measures)
     found = [
-        Job(arm, store.missing(arm, range(seeds[key]), measures[key]), sorted(measures[key]))
+        Job(arm, store.missing(arm, sorted(seeds[key]), measures[key]), sorted(measures[key]))
         for key, arm in arms.items()
     ]
     return [job for job in found if job.seeds]

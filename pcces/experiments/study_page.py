@@ -72,7 +72,7 @@ def points(finding: Finding) -> list[str]:
 def chapter(experiment: Experiment, found: Sequence[Found]) -> list[Section]:
     """One experiment."""
     words, finding = judged(experiment, found)
-    said = f"{experiment.where}. The paper: {experiment.claim} {experiment.note}"
+    said = experiment.about()
     holds = {REPRODUCED: True, EXCEEDED: True, NOT_REACHED: False}.get(words)
     sections: list[Section] = [
         Chapter(experiment.title, experiment.name, said),

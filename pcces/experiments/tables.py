@@ -24,7 +24,7 @@ def finals(experiment: Experiment, found: Sequence[Found]) -> tuple[list[str], R
     costs = any(one.cost for one in found)
     columns = ["task", "algorithm", "return", "IQM"]
     columns += ["cost", "limit", "certified", "over"] if costs else ["entropy", "bounds", "certified"]
-    columns += ["steps a seed", *(f"paper: {name}" for name in reported(experiment))]
+    columns += ["steps a seed", *(f"{experiment.source}: {name}" for name in reported(experiment))]
     rows = []
     for task, some in by_task(found).items():
         for number, one in enumerate(some):
@@ -48,7 +48,7 @@ def _variances(experiment: Experiment, found: Sequence[Found]) -> tuple[list[str
 
 
 def reported(experiment: Experiment) -> list[str]:
-    """What the paper gives numbers of."""
+    """What the paper, or another source, gives numbers of."""
     return list(dict.fromkeys(name for said in experiment.reported.values() for name in said))
 
 

@@ -182,7 +182,7 @@ def conclude(
     waiting = es.k < settings.warm_up
     success = success & ~waiting
     factor = xp.astype(xp.where(success, settings.growth, settings.shrink), es.sigma_es.dtype)
-    grown = xp.clip(es.sigma_es * factor, 0.01 * settings.sigma_es0, settings.sigma_es0)
+    grown = xp.clip(es.sigma_es * factor, settings.sigma_es_min, settings.sigma_es0)
     after = algorithm.State(
         xp.where(waiting, es.x, decided.x),
         xp.where(waiting, sigma, decided.sigma),

@@ -30,7 +30,8 @@ class Settings:
     kappa: float = 0.005
     d_max: float = 1e3
     sigma_es0: float = 1.0  # spread of the samples, as the norm of a whole direction
-    sigma_es: str = "tied"  # fixed, or tied: it grows and shrinks with sigma
+    sigma_es_min: float = 0.01
+    sigma_es: str = "tied"  # fixed, or tied: it grows and shrinks with sigma, between sigma_es_min and sigma_es0
     # Guided search
     surrogate: str = "policy-gradient"  # policy-gradient, updates (past directions d_k), or none (isotropic)
     m: int = 20  # surrogates kept
@@ -77,6 +78,7 @@ class Settings:
         need(0 < self.shrink < 1 < self.growth, "growth must be above 1 and shrink between 0 and 1")
         need(0 <= self.sigma_min < self.sigma_max, "sigma_min must be at least 0 and below sigma_max")
         need(self.kappa > 0 and self.sigma0 > 0 and self.sigma_es0 > 0, "kappa, sigma0 and sigma_es0 must be positive")
+        need(0 <= self.sigma_es_min <= self.sigma_es0, "sigma_es_min must be at least 0 and at most sigma_es0")
         need(0 <= self.alpha <= 1 and self.m >= 1, "guided search needs 0 <= alpha <= 1 and m >= 1")
         need(self.doubt >= 0, f"doubt must not be negative, got {self.doubt}")
         need(0 < self.discount <= 1, f"discount must lie in (0, 1], got {self.discount}")
