@@ -462,16 +462,30 @@ def test_momentum_gathers_what_samples_keep_saying_and_scales_coordinates_alike(
     assert iteration.recombined(learner, said, make_settings(recombination="mean"))[0] is said
 
 
-def test_samples_are_ranked_by_the_slope_of_a_cost_the_incumbent_breaks():
+def test_samples_are_ranked_by_what_a_constraint_takes_up_unless_it_is_far_away():
     chosen = make_settings(population=4, shaping="raw")
     learner = iteration.start(np.zeros(1), identity(np.zeros(2)), 1, chosen)
-    directions, y = (
-        np.array([[1.0], [2.0], [-1.0], [-2.0]]),
-        np.array([[0.0, -3.0], [0.0, -1.0], [0.0, -1.0], [0.0, -1.0]]),
-    )
-    incumbents = {
-        bad: Estimate(np.float64(4), np.array([0.0, c]), np.zeros(2)) for bad, c in ((True, 1.0), (False, -1.0))
-    }
-    weights = {bad: iteration.direction(learner, directions, y, e, chosen)[0] for bad, e in incumbents.items()}
-    assert weights[True][0] > weights[True][1]  # the cheaper sample pulls, though all keep the limit
-    assert np.all(weights[False] == weights[False][0])
+    directions = np.array([[1.0], [2.0], [-1.0], [-2.0]])
+
+    def weights(costs, incumbent, price=1.0):
+        y = np.stack([np.zeros(4), np.array(costs)], axis=1)
+        known = Estimate(np.float64(4), np.array([0.0, incumbent]), np.zeros(2))
+        return iteration.direction(learner._replace(prices=np.array([price])), directions, y, known, chosen)[0]
+
+    below = [-3.0, -1.0, -1.0, -1.0]
+    far = weights(below, incumbent=-1.0)
+    assert np.all(far == far[0])
+    for near in (weights(below, incumbent=1.0), weights([-3.0, -1.0, -1.0, 0.5], incumbent=-1.0)):
+        assert near[0] > near[1]  # the cheaper sample pulls, though both keep the limit
+    assert np.ptp(weights(below, 1.0, price=10.0)) > 5 * np.ptp(weights(below, 1.0))
+
+
+def test_a_price_rises_when_its_limit_stops_a_step_and_falls_when_it_is_kept():
+    chosen = make_settings()
+    prices, broken = np.array([1.0, 1.0]), np.array([True, False])
+    rises, falls = chosen.price_growth, chosen.price_shrink
+    assert iteration.repriced(prices, broken, np.bool_(False), chosen).tolist() == [rises, falls]
+    assert iteration.repriced(prices, broken, np.bool_(True), chosen).tolist() == [1.0, falls]  # a step on the way back
+    for _ in range(2000):
+        prices = iteration.repriced(prices, broken, np.bool_(False), chosen)
+    assert prices.tolist() == [iteration.PRICES, 1 / iteration.PRICES]

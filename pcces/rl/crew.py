@@ -53,13 +53,19 @@ class Crew:
     # -- playing ---------------------------------------------------------------------------------------------------------
 
     def share_population(
-        self, x: np.ndarray, normalizer: Normalizer, seed: int, k: int, sigma_es: Any, strategy: Any, critic: Any = None
+        self,
+        x: np.ndarray,
+        normalizer: Normalizer,
+        seed: int,
+        k: int,
+        sigma_es: Any,
+        strategy: Any,
+        critic: Any = None,
+        prices: Any = (),
     ) -> None:
         """Episodes from now on are of x, or of members around it that are made from the strategy's state."""
-        nothing = np.zeros(0, np.float32)
-        self.pool.share(
-            Shared(x, normalizer, nothing if critic is None else critic, seed, k, np.float32(sigma_es), strategy)
-        )
+        weights = np.zeros(0, np.float32) if critic is None else critic
+        self.pool.share(Shared(x, normalizer, weights, seed, k, np.float32(sigma_es), strategy, prices))
 
     def share_point(self, x: np.ndarray, normalizer: Normalizer) -> None:
         """Episodes from now on are of x alone."""

@@ -56,6 +56,7 @@ class Shared(NamedTuple):
     k: int = 0
     sigma_es: Any = None
     strategy: Any = None  # what directions are made from: U_k, not the surrogates it comes from
+    prices: np.ndarray | tuple = ()  # of the costs, for the surrogate
 
 
 Search = Callable[[], Strategy]  # makes a search distribution; can be sent to workers, which a strategy cannot
@@ -198,7 +199,7 @@ class EpisodeWorker:
             return Lesson(*(np.zeros(0, np.float32),) * 3, seen), (), ()
         observations = normalise(shared.normalizer, raw)
         phi = surrogate.features(observations, self.simulator.max_steps)
-        to_go = surrogate.returns_to_go(steps.rewards, self.discount)
+        to_go = surrogate.returns_to_go(surrogate.priced(steps.rewards, steps.costs, shared.prices), self.discount)
         advantages = to_go - shared.critic @ phi
         gradient = surrogate.policy_gradient(self.policy, x, observations, steps.actions, advantages)
         return Lesson(gradient.astype(np.float32, copy=False), phi @ phi.T, phi @ to_go, seen), (), ()

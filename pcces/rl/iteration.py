@@ -22,6 +22,7 @@ from pcces.rl.surrogate import Critic, init_critic
 from pcces.strategies import Strategy
 
 Array = Any
+PRICES = 1e3  # how far prices may move from rho, up and down
 
 
 class Moments(NamedTuple):
@@ -40,6 +41,7 @@ class Learner(NamedTuple):
     normalizer: Normalizer
     incumbent: Estimate  # of x_k, of y = (f, c); without samples before the first iteration
     moments: Moments
+    prices: Array  # of a unit of each constraint, in units of f
 
 
 class Seen(NamedTuple):
@@ -72,6 +74,7 @@ def start(x0: Array, normalizer: Normalizer, constraints: int, settings: Setting
         normalizer,
         Estimate(xp.asarray(0.0, dtype=x0.dtype), zeros, zeros),
         Moments(xp.zeros_like(x0), xp.zeros_like(x0)),
+        xp.full((constraints,), settings.rho, dtype=x0.dtype),
     )
 
 
@@ -104,12 +107,19 @@ def direction(
 ) -> tuple[Array, Array, Moments]:
     """Steps 2 and 3: weights, d_k and its moments from the samples' outputs y (lambda, 1 + r)."""
     xp = array_namespace(y)
-    f, c = y[:, 0], y[:, 1:] - settings.eps_c * learner.es.sigma
-    if settings.restoration == "merit":  # while the incumbent breaks a limit, every bit of its cost has the price rho
-        bad = upper_bounds(incumbent, settings) > settings.eps_c * learner.es.sigma
-        f = f + settings.rho * xp.sum(xp.where(bad, c, xp.clip(c, 0.0, None)), axis=1)
+    allowed = settings.eps_c * learner.es.sigma
+    f, c = y[:, 0], y[:, 1:] - allowed
+    if settings.restoration == "merit":  # all that a constraint takes up has its price, unless it is far away
+        near = xp.any((c > 0) & xp.isfinite(c), axis=0) | (upper_bounds(incumbent, settings) > allowed)
+        f = f + xp.sum(learner.prices * xp.where(near, c, 0.0), axis=1)
     weights = make_strategy(settings).weights(strategies.SHAPINGS[settings.shaping](f))
     return weights, *recombined(learner, weights @ directions, settings)
+
+
+def cost_prices(learner: Learner, costs: int, settings: Settings) -> Array:
+    """What a unit of each cost takes from the rewards, for the surrogate: costs come first among the constraints."""
+    prices = learner.prices[:costs]
+    return prices if settings.restoration == "merit" else 0 * prices
 
 
 def recombined(learner: Learner, d: Array, settings: Settings) -> tuple[Array, Moments]:
@@ -207,4 +217,17 @@ def conclude(
         "trial_f": trial.f,
         "trial_violation": over_trial,
     }
-    return Learner(after, strategy, critic, normalizer, kept, moments), metrics
+    prices = repriced(learner.prices, upper_bounds(trial, settings) > settings.eps_c * sigma, success, settings)
+    return Learner(after, strategy, critic, normalizer, kept, moments, prices), metrics
+
+
+def repriced(prices: Array, broken: Array, success: Array, settings: Settings) -> Array:
+    """The prices of the constraints after a trial point that breaks some of them.
+
+    A limit that keeps stopping the search must cost the samples more, so that d_k turns along it; one that is kept,
+    less, so that the search comes near it again. A step that breaks a limit and is accepted (it leads back) says neither.
+    """
+    xp = array_namespace(prices)
+    refused = xp.where(success, 1.0, settings.price_growth)
+    factor = xp.astype(xp.where(broken, refused, settings.price_shrink), prices.dtype)
+    return xp.clip(prices * factor, settings.rho / PRICES, settings.rho * PRICES)

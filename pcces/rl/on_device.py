@@ -154,7 +154,9 @@ def learn_from(
     observations = normalise(learner.normalizer, jnp.moveaxis(trajectory.observations, 1, 0))  # (size, T, B)
     phi = surrogate.features(observations, task.max_steps) * alive
     phi = phi.reshape(phi.shape[0], -1)
-    to_go = surrogate.returns_to_go(trajectory.rewards, settings.discount)
+    prices = iteration.cost_prices(learner, trajectory.costs.shape[1], settings)
+    worth = surrogate.priced(trajectory.rewards, jnp.moveaxis(trajectory.costs, 1, 0), prices)
+    to_go = surrogate.returns_to_go(worth, settings.discount)
     advantages = (to_go - (learner.critic.weights @ phi).reshape(to_go.shape)) * alive
     actions = jnp.moveaxis(trajectory.actions, 0, -2)
     guide = surrogate.policy_gradient(policy, columns, observations, actions, advantages)

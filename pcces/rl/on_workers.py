@@ -144,7 +144,10 @@ class PCCESDriver:
 
         x, strategy = learner.es.x, learner.strategy
         basis_only = strategy._replace(archive=strategy.archive[:0])
-        crew.share_population(x, learner.normalizer, seed, k, learner.es.sigma_es, basis_only, learner.critic.weights)
+        prices = iteration.cost_prices(learner, len(self.problem.cost_names), s)
+        crew.share_population(
+            x, learner.normalizer, seed, k, learner.es.sigma_es, basis_only, learner.critic.weights, prices
+        )
         guided = s.surrogate == "policy-gradient"
         sampled, mine = crew.play_groups(
             [

@@ -50,7 +50,9 @@ class Settings:
     eps_c: float = 0.0
     constraint_z: float = 2.0  # accept on cost + z standard errors
     restoration: str = "merit"  # merit: an infeasible incumbent minimises f + rho violation; none: it waits for luck
-    rho: float = 1.0
+    rho: float = 1.0  # also what a unit of each constraint is priced at to begin with, where samples are compared
+    price_growth: float = 1.05  # of the price, when a step is refused that breaks the constraint,
+    price_shrink: float = 0.98  # and when the trial point keeps it
     doubt: float = 0.5  # standard errors of f_trial - f_k that the trial point gets the benefit of
     # Estimation
     episodes: int = 32  # N_k, of the trial point and of the incumbent
@@ -80,6 +82,7 @@ class Settings:
         need(self.kappa > 0 and self.sigma0 > 0 and self.sigma_es0 > 0, "kappa, sigma0 and sigma_es0 must be positive")
         need(0 <= self.sigma_es_min <= self.sigma_es0, "sigma_es_min must be at least 0 and at most sigma_es0")
         need(0 <= self.alpha <= 1 and self.m >= 1, "guided search needs 0 <= alpha <= 1 and m >= 1")
+        need(0 < self.price_shrink <= 1 <= self.price_growth, "price_growth must be at least 1, price_shrink in (0, 1]")
         need(self.doubt >= 0, f"doubt must not be negative, got {self.doubt}")
         need(0 < self.discount <= 1, f"discount must lie in (0, 1], got {self.discount}")
         choices = {

@@ -45,6 +45,18 @@ def features(observations: Array, horizon: int) -> Array:
     return xp.concat([observations, observations**2, time, time**2, xp.ones_like(time)])
 
 
+def priced(rewards: Array, costs: Array, prices: Array) -> Array:
+    """Rewards less the costs (r, ...) at their prices (r,).
+
+    >>> import numpy as np
+    >>> priced(np.array([1.0, 1.0]), np.array([[0.0, 2.0]]), np.array([0.5]))
+    array([1., 0.])
+    """
+    for cost, price in zip(costs, prices):
+        rewards = rewards - price * cost
+    return rewards
+
+
 def returns_to_go(rewards: Array, discount: float) -> Array:
     """R_t = sum_s discount^s r_{t+s} along the first axis, by blocks of about sqrt(T) steps: two small products.
 
