@@ -208,9 +208,9 @@ def test_numbers_stand_beside_the_papers(tmp_path):
 def test_cpo_is_over_its_limit_or_better_than_the_papers(tmp_path, cost, words):
     e, store = EXPERIMENTS["cpo"], Store(tmp_path)
     for arm in e.arms:
-        store.add(arm, [record(i, 1.0, cost) | {"thresholds": [25.0]} for i in range(5)], WHERE)
+        store.add(arm, [record(i, 1.0, cost) | {"thresholds": [25.0]} for i in e.numbers], WHERE)
     assert judged(e, known(e, store))[0] == words
-    mixed = [record(i, 1.0, 70.0 - cost) | {"thresholds": [25.0]} for i in range(5)]
+    mixed = [record(i, 1.0, 70.0 - cost) | {"thresholds": [25.0]} for i in e.numbers]
     store.add(e.arms[0], mixed, WHERE)
     assert judged(e, known(e, store))[0] == "not reached"
 
@@ -220,9 +220,22 @@ def test_mu_matters_when_it_changes_much(tmp_path):
     for arm in e.arms:
         shift = {0.0: -2.0, 1e-4: 0.0, 2e-4: 0.0, 1e-1: -50.0}[arm.settings["mu"]]
         noise = np.random.default_rng(len(arm.key)).normal(size=5) if shift == 0 and "Cart" in arm.task else np.zeros(5)
-        store.add(arm, [record(i, 100.0 + shift + noise[i]) for i in range(5)], WHERE)
+        store.add(arm, [record(i, 100.0 + shift + noise[i % 5]) for i in e.numbers], WHERE)
     words, finding = judged(e, known(e, store))
     assert words == "reproduced" and "AntBulletEnv-v0 2.00" in finding.parts[2].said
+
+
+def test_marks_are_reached_by_the_mean(tmp_path):
+    e, store = EXPERIMENTS["marks"], Store(tmp_path)
+    for arm in e.arms:
+        mark = e.reported[arm.key]["return"].mean
+        store.add(arm, [record(i, mark + (-1.0 if i % 2 else 1.2)) for i in e.numbers], WHERE)
+    words, finding = judged(e, known(e, store))
+    assert words == "reproduced" and "the lowest of 10 runs 199; the mark is 200." in finding.parts[0].said
+    text = section(e, known(e, store), tmp_path / "img", tmp_path)
+    assert "mark: return" in text and "The paper:" not in text
+    store.add(e.arms[0], [record(e.numbers[0], 100.0)], WHERE)
+    assert judged(e, known(e, store))[0] == "not reached"
 
 
 def test_entropy_is_judged_by_its_bounds(tmp_path):
@@ -247,7 +260,7 @@ def test_variance_falls_as_the_theory_asks(tmp_path):
     for f, words in ((falling, "reproduced"), ([4.0] * 9, "not reached")):
         measured = {"samples": list(measures.SAMPLES), "f": f}
         for arm in e.arms:
-            store.add(arm, [record(i, 1.0, 1.0, variance=measured) for i in range(10)], WHERE)
+            store.add(arm, [record(i, 1.0, 1.0, variance=measured) for i in e.numbers], WHERE)
         assert judged(e, known(e, store))[0] == words
     assert "| CartSafe-v0 | f | 4 | 4 |" in section(e, known(e, store), tmp_path / "img", tmp_path)
 
