@@ -170,11 +170,12 @@ class Store:
         return {run["seed"]: run for run in data["runs"]}
 
     def nearest(self, arm: Arm) -> Arm | None:
-        """The arm itself if anything is known of it, else the one that differs only in having other iterations, and of
+        """The arm itself if anything is known of it, else the one that differs only in having fewer iterations, and of
         several that with the most."""
         if self.read(arm):
             return arm
-        alike = [other for other in self.arms() if replace(other, iterations=arm.iterations) == arm]
+        shorter = [other for other in self.arms() if other.iterations < arm.iterations]
+        alike = [other for other in shorter if replace(other, iterations=arm.iterations) == arm]
         return max((other for other in alike if self.read(other)), key=lambda other: other.iterations, default=None)
 
     def arms(self) -> list[Arm]:
