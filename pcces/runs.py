@@ -67,26 +67,42 @@ class Run:
         return int(action) if self.shape.discrete else np.asarray(action, dtype=np.float32)
 
     def evaluate(
-        self, episodes: int = 100, seed: int = 1_000_000, greedy: bool = False, engine: str | None = None
+        self,
+        episodes: int = 100,
+        seed: int = 1_000_000,
+        greedy: bool = False,
+        engine: str | None = None,
+        progress: bool | None = None,
     ) -> dict[str, Any]:
         """Means and standard errors over fresh episodes: return, each cost, entropy, length.
 
         `engine`: where they are played, if not where the policy was trained; "local" is the simulator of a task in JAX.
+        `progress=None` shows on a terminal how far it is.
         """
         from pcces.rl.where import elsewhere, playing
 
         x, normalizer = self.trained()
-        with playing(elsewhere(self, engine)) as play:
+        with playing(elsewhere(self, engine), progress) as play:
             return summary(self.problem, play(x, normalizer, episodes, seed, greedy))
 
     def certify(
-        self, episodes: int = 1000, seed: int = 2_000_000, confidence: float = 0.95, engine: str | None = None
+        self,
+        episodes: int = 1000,
+        seed: int = 2_000_000,
+        confidence: float = 0.95,
+        engine: str | None = None,
+        progress: bool | None = None,
     ) -> Certificate:
-        """Put the policy to the test again, on fresh episodes; `engine` as for `evaluate`."""
-        return cast(Certificate, self.certified(episodes, seed, confidence, engine).certificate)
+        """Put the policy to the test again, on fresh episodes; `engine` and `progress` as for `evaluate`."""
+        return cast(Certificate, self.certified(episodes, seed, confidence, engine, progress).certificate)
 
     def certified(
-        self, episodes: int = 1000, seed: int = 2_000_000, confidence: float = 0.95, engine: str | None = None
+        self,
+        episodes: int = 1000,
+        seed: int = 2_000_000,
+        confidence: float = 0.95,
+        engine: str | None = None,
+        progress: bool | None = None,
     ) -> Run:
         """The same run with what other fresh episodes say of its policy."""
         from pcces.rl.certify import certify
@@ -94,7 +110,7 @@ class Run:
 
         x, normalizer = self.trained()
         there = elsewhere(self, engine)
-        with playing(there) as play:
+        with playing(there, progress) as play:
             certificate, outcome = certify(
                 there.task, self.shape, self.problem, play, x, normalizer, episodes, seed, confidence
             )

@@ -12,13 +12,15 @@ import simulators  # noqa: F401  registers the tests' environments
 from pcces.engines.local import LocalPool
 from pcces.envs import make
 from pcces.envs.simulator import simulator
-from pcces.rl import iteration
+from pcces.rl import crew, iteration
 from pcces.rl.crew import Crew
 from pcces.rl.normalizer import identity
 from pcces.rl.on_workers import PCCESDriver, WorkerEngine
 from pcces.rl.policy import Policy
 from pcces.rl.problem import problem_for
+from pcces.rl.progress import EpisodeProgress
 from pcces.rl.settings import make_settings
+from pcces.rl.train import train
 
 SMALL = dict(
     population=8, episodes=3, metric_episodes=4, member_episodes=2, initial_tries=2, warm_up=1, m=3, hidden=(5, 4)
@@ -179,3 +181,19 @@ def test_worker_and_device_agree_on_a_policys_returns():
         error = np.sqrt((a.var() + b.var()) / episodes)
         assert abs(a.mean() - b.mean()) < 4 * error, name
         assert a.std() == pytest.approx(b.std(), rel=0.15)
+
+
+def test_long_evaluations_say_how_far_they_are(capsys, monkeypatch):
+    monkeypatch.setattr(crew, "PIECE", 4)
+    run = train(
+        "CartPole-v0", engine="local", workers=1, iterations=1, population=4, episodes=2, metric_episodes=2,
+        member_episodes=1, certify_episodes=4, initial_tries=1, hidden=(2,), progress=False, report=False,
+    )  # fmt: skip
+    capsys.readouterr()
+    quiet = run.evaluate(10, progress=False)
+    assert capsys.readouterr().err == ""
+    assert run.evaluate(10, progress=True) == quiet  # the same episodes, in whatever pieces
+    assert capsys.readouterr().err.splitlines() == ["episode 4/10", "episode 8/10"]
+    with EpisodeProgress(True) as shown:
+        shown.update(5, 5)
+    assert capsys.readouterr().err == ""  # nothing was left to wait for

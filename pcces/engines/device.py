@@ -25,6 +25,7 @@ from pcces.rl.keys import key
 from pcces.rl.normalizer import Normalizer
 from pcces.rl.outcome import Outcome
 from pcces.rl.policy import Policy
+from pcces.rl.progress import Watch
 from pcces.rl.rollout import rollout
 
 Array = Any
@@ -172,6 +173,7 @@ class Player:
 
     def __init__(self, task: Task, policy: Policy):
         self.task, self.policy = task, policy
+        self.watch: Watch | None = None
 
     def play(self, x: np.ndarray, normalizer: Normalizer, episodes: int, seed: int, greedy: bool = False) -> Outcome:
         """Fresh episodes of one policy."""
@@ -181,6 +183,8 @@ class Player:
             keys = jax.random.split(jax.random.fold_in(key(seed), number), size)
             outcome = play_batch(self.task, self.policy, jnp.asarray(x), normalizer, keys, greedy)
             parts.append(jax.tree.map(np.asarray, outcome))
+            if self.watch is not None:
+                self.watch(min((number + 1) * PLAY_BATCH, episodes), episodes)
         return Outcome(*(np.concatenate(part, axis=-1)[..., :episodes] for part in zip(*parts)))
 
 

@@ -23,6 +23,7 @@ from pcces.rl.normalizer import Normalizer, identity, update
 from pcces.rl.outcome import Outcome
 from pcces.rl.policy import Policy
 from pcces.rl.problem import Problem
+from pcces.rl.progress import Watch
 from pcces.rl.settings import Settings
 
 log = logging.getLogger("pcces")
@@ -30,6 +31,7 @@ LOOKS = 16  # random policies, at least, whose episodes the first normalisation 
 BATCH = 8  # episodes a worker runs side by side where its simulator can
 CHUNKS = 24  # what is played at once is cut into at least so many pieces,
 LARGEST = 8  # of at most so many episodes
+PIECE = 256  # fresh episodes of one policy are played so many at a time, so that it can be said how far they are
 
 
 class Crew:
@@ -46,6 +48,7 @@ class Crew:
         step_timeout: float | None = None,
     ):
         self.task, self.policy, self.problem = task, policy, problem
+        self.watch: Watch | None = None
         kind = BatchedWorker if hasattr(task, "make_batch") else EpisodeWorker
         self.worker = kind(task, policy, discount, search, step_timeout)
         self.pool = pool(_Recipe(self.worker))
@@ -105,7 +108,13 @@ class Crew:
     def play(self, x: np.ndarray, normalizer: Normalizer, episodes: int, seed: int, greedy: bool = False) -> Outcome:
         """Fresh episodes of one policy."""
         seeds = np.random.Generator(np.random.Philox(key=[seed, 9])).integers(2**31, size=episodes)
-        return self.play_point(x, normalizer, [int(s) for s in seeds], greedy=greedy).outcome
+        parts = []
+        for start in range(0, episodes, PIECE):
+            piece = [int(s) for s in seeds[start : start + PIECE]]
+            parts.append(self.play_point(x, normalizer, piece, greedy=greedy).outcome)
+            if self.watch is not None:
+                self.watch(start + len(piece), episodes)
+        return Outcome(*(np.concatenate(part, axis=-1) for part in zip(*parts)))
 
     def close(self) -> None:
         """Let the workers go."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     from pcces.rl.train import Training
 
+Watch = Callable[[int, int], None]  # told how many of an evaluation's episodes are done, and how many there are
 RECENT = 20  # iterations the acceptance rate looks back
 
 
@@ -121,6 +123,46 @@ class TrainingProgress:
             if kind is None:
                 self.say(f"{self.training.done} iterations")
             self._live.stop()
+
+
+class EpisodeProgress:
+    """How many of an evaluation's episodes are played, as far as there is more to come; on standard error.
+
+    `wanted` as for a training.
+    """
+
+    def __init__(self, wanted: bool | None):
+        self._terminal = sys.stderr.isatty()
+        self._wanted = wanted or (wanted is None and self._terminal)
+        self._bar: Any = None
+        self._tenth = 0
+
+    def __enter__(self) -> EpisodeProgress:
+        return self
+
+    def update(self, done: int, total: int) -> None:
+        """So many episodes are played."""
+        if not self._wanted or (done == total and self._bar is None):
+            return
+        if self._terminal:
+            if self._bar is None:
+                from rich.console import Console
+                from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+                columns = (TextColumn("episodes"), BarColumn(bar_width=24), MofNCompleteColumn(), TimeRemainingColumn())
+                self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+                self._bar.add_task("", total=total)
+                self._bar.start()
+            self._bar.update(self._bar.task_ids[0], completed=done, total=total)
+        elif 10 * done // total > self._tenth:
+            self._tenth = 10 * done // total
+            print(f"episode {done}/{total}", file=sys.stderr, flush=True)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
 
 
 def duration(seconds: float) -> str:

@@ -210,8 +210,10 @@ def elsewhere(run: Run, engine: str | None) -> Run:
 
 
 @contextmanager
-def playing(run: Run) -> Iterator[Any]:
+def playing(run: Run, progress: bool | None = None) -> Iterator[Any]:
     """A function that plays fresh episodes of policies of a finished run; simulators run in workers of this machine."""
+    from pcces.rl.progress import EpisodeProgress
+
     engine: Any
     if isinstance(run.task, Simulator):
         engine = _crew(replace(run, task=run.task.known()), "local", None, None)
@@ -221,6 +223,8 @@ def playing(run: Run) -> Iterator[Any]:
         configure()
         engine = Player(run.task, run.shape)
     try:
-        yield engine.play
+        with EpisodeProgress(progress) as shown:
+            engine.watch = shown.update
+            yield engine.play
     finally:
         close(engine)
