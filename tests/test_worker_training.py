@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 import simulators  # noqa: F401  registers the tests' environments
 
+from pcces.engines.device import DeviceEngine
 from pcces.engines.local import LocalPool
 from pcces.envs import make
 from pcces.envs.simulator import simulator
 from pcces.rl import crew, iteration
 from pcces.rl.crew import Crew
 from pcces.rl.normalizer import identity
+from pcces.rl.on_device import program
 from pcces.rl.on_workers import PCCESDriver, WorkerEngine
 from pcces.rl.policy import Policy
 from pcces.rl.problem import problem_for
@@ -197,3 +199,23 @@ def test_long_evaluations_say_how_far_they_are(capsys, monkeypatch):
     with EpisodeProgress(True) as shown:
         shown.update(5, 5)
     assert capsys.readouterr().err == ""  # nothing was left to wait for
+
+
+@pytest.mark.parametrize("where", ["device", "workers"])
+def test_the_surrogate_knows_what_costs_are_priced_at(where):
+    def surrogate(**settings):
+        task = make("CartSafe-v0")
+        chosen = make_settings(**{**SMALL, "initial_tries": 1, **settings})
+        if where == "workers":
+            state, _ = trained(
+                replace(simulator("pcces/CartSafe-v0"), thresholds=(30.0,)), 1, initial_tries=1, **settings
+            )
+        else:
+            policy, problem = Policy(task.observation_size, task.actions, chosen.hidden), problem_for(task, chosen.mu)
+            engine = DeviceEngine(task, policy, program(task, policy, problem, chosen), [0])
+            state, _ = engine.advance(engine.start(), 1)
+        return np.asarray(state.strategy.archive[0, 0])
+
+    assert not np.allclose(surrogate(rho=0.1), surrogate(rho=10.0), atol=1e-3)
+    free = surrogate(restoration="none", rho=0.1), surrogate(restoration="none", rho=10.0)
+    np.testing.assert_array_equal(*free)
