@@ -16,7 +16,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent.parent
 DATA, FIGURE, RUNS = HERE / "docs" / "data" / "bullet", HERE / "docs" / "img" / "bullet.png", HERE / "runs" / "bullet"
-ITERATIONS = {"InvertedPendulumBulletEnv-v0": 32, "InvertedDoublePendulumBulletEnv-v0": 400}
+ITERATIONS = {"InvertedPendulumBulletEnv-v0": 32, "InvertedDoublePendulumBulletEnv-v0": 200}
 COLUMNS = ("iteration", "return", "entropy", "length", "sigma", "steps", "seconds")
 LINES = 60  # kept of a curve
 

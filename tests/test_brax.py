@@ -8,6 +8,7 @@ import pytest
 import pcces
 from pcces.envs import registry
 from pcces.rl import where
+from pcces.rl.settings import SLOW
 
 jax = pytest.importorskip("jax")
 brax = pytest.mark.skipif(not importlib.util.find_spec("brax"), reason="needs the extra brax")
@@ -39,7 +40,7 @@ def test_brax_starts_calm_and_within_its_entropy_bounds():
     assert set(registry.BRAX) <= set(pcces.envs.tasks())
     for name in registry.BRAX:
         task, engine = where.find(name)
-        first = where.first_settings(task, engine, task.entropy_bounds)
+        first = where.first_settings(task, engine, task.entropy_bounds, SLOW)
         entropy = task.max_steps * task.actions.size * (first.get("log_std", 0.0) + where.GAUSSIAN)
         assert engine == "device" and first["initial_tries"] == 1
         assert task.entropy_bounds[0] < entropy < task.entropy_bounds[1]

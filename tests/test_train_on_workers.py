@@ -81,10 +81,14 @@ def test_what_cannot_be_is_refused_before_anything_starts(task, options, words):
         prepare(task, [0], **TINY, **options)
 
 
-def test_workers_start_calm_and_the_device_with_many_tries():
-    training = prepare("tests/Line-v0", [0], iterations=2, workers=1)
+def test_slow_episodes_have_other_defaults_and_the_device_many_tries():
+    training = prepare("tests/Line-v0", [0], iterations=2, workers=1, sigma_max=3.0)
     where.close(training.engine)
     assert (training.settings.initial_tries, training.settings.last_layer) == (1, 0.3)
+    assert (training.settings.member_episodes, training.settings.sigma_max) == (1, 3.0)  # what is asked for stays
+    rival = prepare("tests/Line-v0", [0], iterations=2, workers=1, algorithm="openes")
+    where.close(rival.engine)
+    assert rival.settings.initial_tries == 1 and rival.settings.member_episodes > 1
     assert training.runs[0].config["certify_episodes"] == 200 and training.opening == "starting workers"
     training = prepare("tests/Line-v0", [0], iterations=2, workers=1, initial_tries=5, preset="paper")
     where.close(training.engine)

@@ -14,11 +14,12 @@ from pcces.baselines import asebo, cpo, on_policy, openes, population, ppo_lagra
 from pcces.baselines.on_policy import OnPolicy
 from pcces.baselines.population import Evolution
 from pcces.rl.algorithms import Algorithm
+from pcces.rl.settings import CALM
 
 
 def _evolution(name: str, evolution: Evolution, defaults: Any) -> Algorithm:
     program, driver = partial(population.program, evolution), partial(population.PopulationDriver, evolution)
-    return Algorithm(name, {"default": defaults}, program, evolution.search, driver)
+    return Algorithm(name, {"default": defaults}, program, evolution.search, driver, slow=CALM)
 
 
 def _on_policy(name: str, method: OnPolicy, defaults: Any) -> Algorithm:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pcces.rl.iteration import search
-from pcces.rl.settings import PRESETS, pick
+from pcces.rl.settings import PRESETS, SLOW, pick
 
 NAMES = ("pcces", "openes", "asebo", "ppo-lag", "rcpo", "cpo")
 
@@ -25,6 +25,8 @@ class Algorithm(NamedTuple):
     """crew, problem, settings -> a `Driver` of workers"""
     limits_entropy: bool = False
     """whether it keeps bounds on the entropy; if not, there are none unless they are asked for"""
+    slow: dict[str, Any] | None = None
+    """what its defaults become where episodes are slow, if they do"""
 
     @property
     def defaults(self) -> Any:
@@ -63,7 +65,7 @@ def find(name: str) -> Algorithm:
     if name not in NAMES:
         raise ValueError(f"unknown algorithm {name!r}; there are {', '.join(NAMES)}")
     if name == "pcces":
-        return Algorithm(name, PRESETS, _program, search, _driver, limits_entropy=True)
+        return Algorithm(name, PRESETS, _program, search, _driver, limits_entropy=True, slow=SLOW)
     from pcces.baselines import ALGORITHMS
 
     return ALGORITHMS[name]

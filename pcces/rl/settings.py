@@ -135,6 +135,9 @@ PAPER = Settings(
     normalise=False,
 )
 PRESETS = {"default": Settings(), "paper": PAPER}
+CALM = {"initial_tries": 1, "last_layer": 0.3}  # a start for episodes too slow to try a thousand policies
+# What the defaults become on slow episodes, where nets are wider and little is seen of a sample (docs/findings.md).
+SLOW = CALM | {"member_episodes": 1, "sigma_max": 8.0, "sigma_es_min": 0.3}
 
 
 def make_settings(preset: str = "default", **given: Any) -> Settings:

@@ -156,8 +156,8 @@ def prepare(
         raise ValueError(f"seeds must be different numbers, none negative, got {seeds}")
     if population is not None:
         settings["population"] = population
-    if found.settings(preset).initial_tries > 1:
-        settings = where.first_settings(made, engine, entropy_bounds or made.entropy_bounds) | settings
+    if preset == "default" and found.slow:
+        settings = where.first_settings(made, engine, entropy_bounds or made.entropy_bounds, found.slow) | settings
     chosen = found.settings(preset, iterations=iterations, **settings)
     if entropy_bounds is None and not found.limits_entropy:
         entropy_bounds = (-math.inf, math.inf)

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 ENGINES = ("device", "local", "ray")
 CERTIFY_EPISODES = {"device": 1000, "local": 200, "ray": 200}
-CALM_START = {"initial_tries": 1, "last_layer": 0.3}  # where episodes are too slow to try a thousand policies
 GAUSSIAN = 0.5 * math.log(2 * math.pi * math.e)  # the entropy of a standard normal
 
 
@@ -72,22 +71,24 @@ def _safety(name: str) -> str | None:
     return known_as(name)
 
 
-def first_settings(task: Task | Simulator, engine: str, entropy_bounds: tuple[float, float]) -> dict[str, Any]:
-    """What the defaults of the settings become where episodes are slow: a start that is calm, and feasible to the end.
+def first_settings(
+    task: Task | Simulator, engine: str, entropy_bounds: tuple[float, float], slow: dict[str, Any]
+) -> dict[str, Any]:
+    """What the defaults become where episodes are slow: an algorithm's settings `slow`, and a start feasible to the end.
 
     A Gaussian head starts with the noise in the middle of what the entropy bounds allow an episode of full length, if
     they do not allow its usual noise. Early episodes are short and keep the bounds with any noise, but one coordinate
     among thousands moves too slowly to get the noise down by the time they are long.
 
     >>> from pcces.envs import make
-    >>> first_settings(make("Pendulum-v1"), "local", (0.0, 200.0))
-    {'initial_tries': 1, 'last_layer': 0.3, 'log_std': -0.9189}
-    >>> first_settings(make("Pendulum-v1"), "device", (0.0, 200.0))
+    >>> first_settings(make("Pendulum-v1"), "local", (0.0, 200.0), {"last_layer": 0.3})
+    {'last_layer': 0.3, 'log_std': -0.9189}
+    >>> first_settings(make("Pendulum-v1"), "device", (0.0, 200.0), {"last_layer": 0.3})
     {}
     """
     if engine == "device" and not (isinstance(task, Task) and task.costly):
         return {}
-    calm: dict[str, Any] = dict(CALM_START)
+    calm = dict(slow)
     low, high = entropy_bounds
     if isinstance(task.actions, Continuous) and math.isfinite(high) and math.isfinite(low):
         numbers = task.max_steps * task.actions.size
