@@ -125,8 +125,11 @@ class Run:
 
     # -- files ---------------------------------------------------------------------------------------------------------
 
-    def save_config(self) -> None:
-        """Write config.json into the run's folder."""
+    def reopen(self) -> None:
+        """Write config.json into the run's folder, which from now on is that of a run that is not finished."""
+        assert self.path is not None
+        for name in ("policy.npz", "certificate.json"):
+            (self.path / name).unlink(missing_ok=True)
         self._write("config.json", json.dumps(self.config, indent=1).encode())
 
     def save_metrics(self) -> None:

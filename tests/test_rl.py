@@ -321,6 +321,31 @@ def test_an_interrupted_run_resumes_to_the_same_policy(tmp_path):
     assert loaded.words() == whole.words()
 
 
+def test_a_run_that_goes_on_for_longer_ends_as_if_it_had_been_as_long_from_the_start(tmp_path):
+    def trained(folder, iterations, **given):
+        return train("CartSafe-v0", out=tmp_path / folder, **(TINY | {"iterations": iterations}), **given)
+
+    whole = trained("whole", 22)
+    first = trained("longer", 12)
+    longer = trained("longer", 22, resume=True)
+    assert len(first.metrics["return"]) == 12 and longer.metrics["return"] == whole.metrics["return"]
+    assert np.array_equal(longer.x, whole.x) and longer.final == whole.final
+    assert training.load(tmp_path / "longer").words() == whole.words()
+    assert trained("longer", 12, resume=True).final == longer.final  # it is as long as that: nothing to do
+
+    def stop(runs):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        trained("longer", 40, resume=True, callback=stop)
+    cut = training.load(tmp_path / "longer")
+    assert cut.x is None and cut.certificate is None
+    done = len(cut.metrics["return"])
+    with pytest.raises(ValueError, match=f"has {done} iterations already: with iterations={done} it ends here"):
+        trained("longer", 22, resume=True)
+    assert len(trained("longer", done, resume=True).metrics["return"]) == done
+
+
 def test_what_cannot_be_trained_is_refused_before_any_work(tmp_path):
     with pytest.raises(ValueError, match="did you mean CartSafe-v0"):
         train("CartSaef-v0")

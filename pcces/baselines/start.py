@@ -45,4 +45,4 @@ def learnt(settings: Common, normalizer: Normalizer, seen: Seen, k: Array) -> No
     """The normalisation after iteration k has seen so much."""
     if not settings.normalise:
         return normalizer
-    return update(normalizer, *seen, frozen=k + 1 >= settings.freeze * settings.iterations)
+    return update(normalizer, *seen, frozen=k + 1 > settings.freeze * settings.iterations)

@@ -74,7 +74,13 @@ def train(
     out: Annotated[
         Path | None, typer.Option(show_default="runs/TASK/ALGORITHM-PRESET-seedSEED", help="The folder to write.")
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped or killed.")] = False,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume",
+            help="Go on with a run that was stopped or killed, or with a finished one for more --iterations.",
+        ),
+    ] = False,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write event files for TensorBoard, too.")] = False,
     set_: Annotated[
         list[str] | None,

@@ -204,7 +204,7 @@ def conclude(
     strategy = make_strategy(settings).update(learner.strategy, directions, weights, d, guide)
     normalizer = learner.normalizer
     if settings.normalise:
-        normalizer = update(normalizer, *seen, frozen=es.k + 1 >= settings.freeze * settings.iterations)
+        normalizer = update(normalizer, *seen, frozen=es.k + 1 > settings.freeze * settings.iterations)
         after = after._replace(x=carry_over(policy, after.x, learner.normalizer, normalizer))
     kept = Estimate(*(xp.where(success, a, b) for a, b in zip(trial, incumbent)))
     metrics = {

@@ -50,7 +50,8 @@ def train(
     """Train a policy, and return the best iterate that fresh episodes certify to keep the task's limits.
 
     `threshold` limits the mean cost of an episode (one number for each of the task's costs; None: the task's own).
-    With `out` the run writes a folder, and `resume=True` goes on with one that is there.
+    With `out` the run writes a folder, and `resume=True` goes on with one that is there until it has `iterations`, which may
+    be more than it had before: the result is that of a run which was as long from the start.
 
     `task` is one of `pcces.envs.tasks()`, or whatever `gymnasium.make` knows, or a `pcces.envs.simulator.simulator(...)`.
     `engine`: "device" compiles tasks written in JAX, "local" plays episodes in worker processes, "ray" on a cluster at
@@ -189,12 +190,23 @@ def prepare(
         }
         _check_folder(path, config, resume)
         runs.append(Run(config | {"versions": versions()}, made, shape, problem, path=path))
-    if resume and all((path / "policy.npz").exists() for path in paths if path is not None):
+    if resume and all(_complete(path, chosen.iterations) for path in paths if path is not None):
         return Training([load(path) for path in paths if path is not None], together=together)
-    return Training(runs, checkpoints.read(runs) if resume else None, together)
+    found = checkpoints.read(runs) if resume else None
+    if found and found[0].done > chosen.iterations:
+        raise ValueError(
+            f"the run has {found[0].done} iterations already: with iterations={found[0].done} it ends here, with more it goes on"
+        )
+    return Training(runs, found, together)
+
+
+def _complete(path: Path, iterations: int) -> bool:
+    """Whether a run has its policy, and was as long as it should be."""
+    return (path / "policy.npz").exists() and read_config(path)["settings"]["iterations"] >= iterations
 
 
 def _check_folder(path: Path | None, config: dict[str, Any], resume: bool) -> None:
+    """That a new run has a folder to itself, and one that goes on is what is asked for, however long."""
     if path is None:
         return
     if not resume:
@@ -207,6 +219,7 @@ def _check_folder(path: Path | None, config: dict[str, Any], resume: bool) -> No
         raise FileNotFoundError(f"there is no run to go on with in {path}")
     before = read_config(path)
     as_json = json.loads(json.dumps(config))
+    as_json["settings"]["iterations"] = before.get("settings", {}).get("iterations")
     for name, value in as_json.items():
         if name in FREE or (name == "engine" and "device" not in (before.get("engine", "device"), value)):
             continue
@@ -252,7 +265,7 @@ class Training:
         for run in runs:
             if run.path is not None:
                 run.path.mkdir(parents=True, exist_ok=True)
-                run.save_config()
+                run.reopen()
 
     @property
     def finished(self) -> bool:
