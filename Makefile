@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo demo-blackbox docs test test-fast lint format bench-baselines bench-blackbox bench-bullet bench-device bench-engines bench-omnisafe bench-overhead bench-safety bench-scaling clean help
+.PHONY: demo demo-blackbox docs test test-fast lint format bench-baselines bench-blackbox bench-device bench-engines bench-omnisafe bench-overhead bench-safety bench-scaling clean help
 help:            ## what can be made here
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 22
 
@@ -71,9 +71,6 @@ bench-baselines: .venv/.dev .venv-peers/.done  ## the baselines: step sizes, Ope
 bench-omnisafe: .venv/.dev .venv-omnisafe/.done  ## PPO-Lagrangian and CPO beside OmniSafe's (twenty minutes; goes on where it stopped)
 	@.venv-omnisafe/bin/python benchmarks/omnisafe_peer.py --tasks MountainCarContinuousSafe-v0 --epochs 10 > /dev/null
 	@$(BIN)/python benchmarks/baselines.py omnisafe --seeds 3 --epochs 10 --tasks MountainCarContinuousSafe-v0
-
-bench-bullet: .venv/.dev  ## train PyBullet's pendulums as docs/engines.md shows them, three seeds each (goes on where it stopped)
-	@$(BIN)/python -W ignore benchmarks/bullet.py
 
 bench-engines: .venv/.dev  ## environment steps a second on every engine; three markdown tables, about fifteen minutes
 	@OMP_NUM_THREADS=1 $(BIN)/python -W ignore benchmarks/engines.py

@@ -2,6 +2,7 @@
 
 import json
 import math
+import time
 
 import numpy as np
 import pytest
@@ -321,6 +322,18 @@ def test_every_experiment_is_sound(name, scale):
     assert set(EXPERIMENTS[name].measures) <= set(measures.MEASURES)
     assert scaled(e, scale, 4, 7).seeds == 4 and scaled(e, scale, 4, 7).arms[0].iterations == 7
     assert all(arm.resolved() for arm in e.arms)
+
+
+def test_time_left_is_told_by_what_this_study_did(tmp_path):
+    jobs = [
+        Job(Arm("CartPole-v0", iterations=100), [0], done=60, found=40),
+        Job(Arm("CartPole-v1", iterations=100), [0]),
+    ]
+    study = Study(jobs, Store(tmp_path), started=time.perf_counter() - 10)
+    assert study.share == pytest.approx(0.3)
+    assert study.seconds_left() == pytest.approx(70, rel=0.05)  # ten seconds for a tenth, and seven tenths are left
+    jobs[0].done = 40
+    assert study.seconds_left() is None
 
 
 def test_a_study_that_fails_says_why(tmp_path):

@@ -26,6 +26,7 @@ class Job:
     measures: list[str] = field(default_factory=list)
     begun: bool = False
     done: int = 0  # iterations
+    found: int | None = None  # iterations that were done before, by a study that was stopped
     seconds: float = 0.0
     error: str = ""
 
@@ -50,13 +51,20 @@ class Study:
     @property
     def share(self) -> float:
         """The part of the work that is done."""
+        return self._share([job.done for job in self.jobs])
+
+    def _share(self, iterations: list[int]) -> float:
         total = sum(job.weight for job in self.jobs)
-        return sum(job.weight * job.done / job.arm.iterations for job in self.jobs) / total if total else 1.0
+        done = sum(job.weight * count / job.arm.iterations for job, count in zip(self.jobs, iterations))
+        return done / total if total else 1.0
 
     def seconds_left(self) -> float | None:
         """At the pace so far; None before anything is done."""
-        spent, share = time.perf_counter() - self.started, self.share
-        return spent * (1 - share) / share if share > 0.005 else None
+        spent, ours = (
+            time.perf_counter() - self.started,
+            self.share - self._share([job.found or 0 for job in self.jobs]),
+        )
+        return spent * (1 - self.share) / ours if ours > 0.005 else None
 
     def run(self, changed: Callable[[Study], Any] = lambda study: None) -> None:
         """Everything, the largest job first; `changed` is called now and then."""
@@ -104,6 +112,7 @@ class Study:
         for line in process.stdout:
             if line.startswith("{"):
                 job.done = json.loads(line)["done"]
+                job.found = job.done if job.found is None else job.found
         process.wait()
         drain.join(5)
         self._running.discard(process)

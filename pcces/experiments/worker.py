@@ -15,7 +15,7 @@ from typing import Any
 
 from pcces.experiments.arms import Arm, Store, record
 from pcces.rl.train import train_seeds, versions
-from pcces.runs import Run
+from pcces.runs import Run, read_metrics
 
 
 def say(**said: Any) -> None:
@@ -46,6 +46,8 @@ def work(arm: Arm, seeds: list[int], store: Store, measures: list[str], **engine
 
     def progress(runs: list[Run]) -> None:
         say(done=len(runs[0].metrics["iteration"]))
+
+    say(done=len(read_metrics(paths[0] / "metrics.csv")["iteration"]) if going_on else 0)
 
     runs = train_seeds(
         arm.task, seeds, out=folder, resume=going_on, progress=False, callback=progress, report=False, **engine,
