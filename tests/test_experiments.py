@@ -199,7 +199,7 @@ def test_numbers_stand_beside_the_papers(tmp_path):
     store = Store(tmp_path)
     store.add(arm, [record(i, 300.0 + i, 20.0) for i in range(3)], WHERE)
     text = section(e, known(e, store), tmp_path / "img", tmp_path)
-    row = "| CartSafe-v0 | PCCES | 301.0 [300.0, 302.0] | 301 | 20.0 [20.0, 20.0] | 30 | 3 of 3 | 25 % | 2.0 M | 213 ± 10 | 7 ± 2 |"
+    row = "| CartSafe-v0 | PCCES | 301.0 [300.0, 302.0] | 301 | 20.0 [20.0, 20.0] | 30 | 3 of 3 | 25 % | 2.0 M | 36 s | 213 ± 10 | 7 ± 2 |"
     assert row in text and "Verdict: **exceeded**" in text and "(img/name.png)" in text
     assert "CPU (x), 2 cores: 36 s of training. 3 runs" in text  # seeds side by side count once
     assert (tmp_path / "img" / "name.png").read_bytes()[:4] == b"\x89PNG"
