@@ -27,6 +27,8 @@ LARGE = {"hidden": (64, 64)}
 ES_RIVALS = ("openes", "asebo")
 # PCCES plays 4 episodes a sample and 64 of incumbent and trial; with 5 a sample and 32 to see where they are, these play as many.
 AS_MANY = {"member_episodes": 5}
+# On PyBullet's tasks PCCES plays one a sample, and so do these.
+AS_FEW = {"member_episodes": 1}
 # PointGoal1's costs vary by more than their limit from episode to episode: estimates need many of them.
 NOISY = {"episodes": 512, "metric_episodes": 512, "member_episodes": 2, "initial_tries": 256}
 # On the mountain car, the others start from the best of 64: a policy that never saw the flag learns to stand still.
@@ -135,9 +137,12 @@ def _bullet(**given: Any) -> Arm:
 
 def _entropy() -> Experiment:
     large = [
-        _bullet(task=task, algorithm=algorithm, settings=LARGE)
+        arm
         for task in BULLET
-        for algorithm in ("pcces", "openes", "asebo")
+        for arm in (
+            _bullet(task=task, settings=LARGE),
+            *(_bullet(task=task, algorithm=algorithm, settings=LARGE | AS_FEW) for algorithm in ES_RIVALS),
+        )
     ]
     return Experiment(
         "entropy",
