@@ -12,7 +12,7 @@ from pcces.rl.keys import key
 from pcces.rl.normalizer import Normalizer, identity
 from pcces.rl.policy import Policy
 from pcces.rl.rollout import rollout
-from pcces.rl.scalars import UnsupportedError, as_numbers, evaluate, trace
+from pcces.scalars import UnsupportedError, as_numbers, evaluate, in_one_kernel, trace
 
 
 def short(name, steps):
@@ -109,5 +109,26 @@ def test_functions_evaluated_number_by_number_give_what_they_give():
     outs = evaluate(program, as_numbers(a), as_numbers(b), as_numbers(np.asarray(i)))
     for got, expected in zip(outs, one_of_each(a, b, i), strict=True):
         np.testing.assert_allclose(np.asarray(got.tolist(), float), expected, rtol=1e-5, atol=1e-6)
+    with pytest.raises(UnsupportedError, match="rows of an array"):
+        trace(lambda x: jax.lax.scan(lambda c, row: (c + row, c), 0.0, x), jnp.ones(3))
     with pytest.raises(UnsupportedError, match="while"):
         trace(lambda x: jax.lax.while_loop(lambda v: v < 3, lambda v: v + 1, x), 0.0)
+
+
+def test_what_is_repeated_is_repeated_number_by_number():
+    def repeated(x, gain):
+        def once(i, carry):
+            x, over = carry
+            return gain * x + i, over | (x > 9)
+
+        x, over = jax.lax.fori_loop(0, 5, once, (x, x > 9))
+        return jnp.where(over, x, -x)
+
+    x, gain = np.array([0.5, -3.0, 0.1], np.float32), np.float32(1.5)
+    program, _, _ = trace(repeated, x, gain)
+    (got,) = evaluate(program, as_numbers(x), as_numbers(np.asarray(gain)))
+    assert got.tolist() == pytest.approx(repeated(x, gain).tolist())
+    assert {float(v) > 0 for v in got.flat} == {True, False}
+    kernel = jax.vmap(lambda x, gain: in_one_kernel(repeated, x, gain, interpret=True))
+    many, gains = jnp.stack([x, 2 * x]), jnp.array([1.5, 0.5])
+    np.testing.assert_allclose(kernel(many, gains), jax.vmap(repeated)(many, gains), rtol=1e-6)

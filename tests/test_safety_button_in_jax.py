@@ -19,6 +19,7 @@ from pcces.envs.safety.in_jax import PointButton, point_button, point_task
 from pcces.envs.safety.in_jax.button import State
 from pcces.rl.keys import key
 from pcces.rl.where import find
+from pcces.scalars import in_one_kernel
 
 TASK = point_button("PointButton1")
 COUNT = 64  # the same everywhere: each other number would be compiled anew
@@ -46,6 +47,31 @@ stepped = jax.jit(jax.vmap(one_step))
 observe = jax.jit(jax.vmap(TASK.observe))
 reset = jax.jit(jax.vmap(TASK.reset))
 by_name = jax.vmap(TASK.parts)
+
+
+def test_one_kernel_moves_the_point_as_many_do():
+    now = by_name(reset(KEYS[:12]))
+    # On its way against a button, against a gremlin, and past both.
+    place = jnp.concatenate([now.buttons[:4, 0], now.gremlins[4:8, 0], now.pose[8:, :2] + 0.2])
+    angle = jnp.linspace(0, 2 * math.pi, 12)
+    ahead = jnp.stack([jnp.cos(angle), jnp.sin(angle)], -1)
+    now = now._replace(
+        pose=jnp.concatenate([place - 0.24 * ahead, angle[:, None]], -1),
+        velocity=jnp.concatenate([0.5 * ahead, jnp.zeros((12, 1))], -1),
+    )
+    states, control = (
+        jnp.concatenate([part.reshape(12, -1) for part in now], -1),
+        jnp.tile(jnp.array([1.0, 0.3]), (12, 1)),
+    )
+    expected = by_name(jax.vmap(TASK._moved)(states, control))
+    got = by_name(jax.jit(jax.vmap(lambda s, c: in_one_kernel(TASK._moved, s, c, interpret=True)))(states, control))
+    moved = np.linalg.norm(expected.velocity[:, :2] - now.velocity[:, :2], axis=-1)
+    assert (moved[:8] > 0.05).sum() >= 6 > (moved[8:] > 0.05).sum()  # most bump into what they are held against
+    for name in State._fields:
+        tolerance = 1e-3 if name in ("acceleration", "jam") else 1e-4
+        np.testing.assert_allclose(
+            getattr(got, name), getattr(expected, name), rtol=tolerance, atol=tolerance, err_msg=name
+        )
 
 
 def state_of(batch, observation):

@@ -5,7 +5,7 @@ Step by step, an episode on a GPU costs a few kernel launches a step, whatever t
 program ends when its last episode has. It plays what `rollout` plays, with the same random numbers.
 
 The task's and the policy's functions are traced for one episode and evaluated number by number (`scalars`). Tasks that
-use loops or random numbers in a step, and large networks, are not for this kernel: `plan` says so, and they are scanned.
+use open-ended loops or random numbers in a step, and large networks, are not for this kernel: `plan` says so, and they are scanned.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pcces.rl.normalizer import Normalizer, normalise
 from pcces.rl.outcome import Outcome, Trajectory
 from pcces.rl.policy import Policy, forward
 from pcces.rl.rollout import CHUNK, unrecorded
-from pcces.rl.scalars import Numbers, UnsupportedError, evaluate, numbers, trace
+from pcces.scalars import Numbers, UnsupportedError, evaluate, numbers, trace
 
 Array = Any
 LANES = 32  # episodes a program plays: one warp, a lane each

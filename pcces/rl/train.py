@@ -192,12 +192,12 @@ def prepare(
         runs.append(Run(config | {"versions": versions()}, made, shape, problem, path=path))
     if resume and all(_complete(path, chosen.iterations) for path in paths if path is not None):
         return Training([load(path) for path in paths if path is not None], together=together)
-    found = checkpoints.read(runs) if resume else None
-    if found and found[0].done > chosen.iterations:
+    kept = checkpoints.read(runs) if resume else None
+    if kept and kept[0].done > chosen.iterations:
         raise ValueError(
-            f"the run has {found[0].done} iterations already: with iterations={found[0].done} it ends here, with more it goes on"
+            f"the run has {kept[0].done} iterations already: with iterations={kept[0].done} it ends here, with more it goes on"
         )
-    return Training(runs, found, together)
+    return Training(runs, kept, together)
 
 
 def _complete(path: Path, iterations: int) -> bool:

@@ -2,7 +2,8 @@
 
 A function of small arrays is traced once and then evaluated so that each number in those arrays is an array of its own,
 with one entry for each of many episodes: a (4,) state becomes four vectors. Shapes, slices and small products then cost
-nothing, and what remains are elementwise operations on vectors, which is what a GPU kernel can do.
+nothing, and what remains are elementwise operations on vectors, which is what a GPU kernel can do. `pcces.rl.kernel` plays
+whole episodes like that; `in_one_kernel` does a part of a step.
 """
 
 from __future__ import annotations
@@ -10,13 +11,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from functools import reduce
-from itertools import pairwise, product
+from itertools import islice, pairwise, product
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import triton
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 
 Array = Any
@@ -43,7 +46,7 @@ class UnsupportedError(Exception):
 def trace(function: Callable[..., Any], *shapes: Any) -> tuple[ClosedJaxpr, Any, frozenset[int]]:
     """The function as a program for `evaluate`, what its outputs are shaped like, and which inputs it uses.
 
-    Raises UnsupportedError for loops, random numbers and whatever else is not a sum, a product or the like.
+    Raises UnsupportedError for loops that are not merely repeated, random numbers, and whatever else is not a sum, a product or the like.
     """
     closed, outputs = jax.make_jaxpr(function, return_shape=True)(*shapes)
     jaxpr = _without_dead(closed.jaxpr)
@@ -63,6 +66,42 @@ def evaluate(closed: ClosedJaxpr, *inputs: Numbers) -> list[Numbers]:
     ([5.0, 5.0, 5.0], 17.0)
     """
     return _run(closed.jaxpr, [as_numbers(np.asarray(c)) for c in closed.consts], inputs)
+
+
+def in_one_kernel(function: Callable[..., Array], *inputs: Array, interpret: bool = False) -> Array:
+    """function(*inputs), of small float32 arrays; on a GPU as one kernel, under `vmap` as one for all episodes.
+
+    XLA would make a kernel of every few operations, and hundreds of operations on little data take as long as their
+    kernels take to start. `interpret` runs the kernel on a CPU, for tests.
+
+    >>> float(in_one_kernel(lambda a, b: (a * b).sum(), jnp.ones(3), jnp.arange(3.0)))
+    3.0
+    """
+    if jax.default_backend() != "gpu" and not interpret:
+        return function(*inputs)
+    program, like, _ = trace(function, *inputs)
+
+    def kernel(source: Any, target: Any) -> None:
+        left = iter(range(source.shape[0]))
+        parts = [numbers(a.shape, [source[next(left)] for _ in range(a.size)]) for a in inputs]
+        (result,) = evaluate(program, *parts)
+        for i, value in enumerate(result.flat):
+            target[i] = jnp.float32(value)
+
+    given = jnp.concatenate([a.ravel() for a in inputs])
+    made = pl.pallas_call(
+        kernel,
+        out_shape=jax.ShapeDtypeStruct((_power_of_two(like.size),), jnp.float32),
+        interpret=interpret,
+        compiler_params=triton.CompilerParams(num_warps=1, num_stages=1),
+        name="one_kernel",
+    )(jnp.pad(given, (0, _power_of_two(given.size) - given.size)))
+    return made[: like.size].reshape(like.shape)
+
+
+def _power_of_two(size: int) -> int:
+    """The least that is large enough: blocks of a GPU's memory have such sizes."""
+    return 1 << (size - 1).bit_length()
 
 
 def as_numbers(values: np.ndarray) -> Numbers:
@@ -100,6 +139,13 @@ def _check(jaxpr: Jaxpr) -> None:
             inner = _inner(eqn)
             assert inner is not None
             _check(inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner)
+        elif name == "scan":
+            if (
+                len(eqn.invars) > eqn.params["num_consts"] + eqn.params["num_carry"]
+                or len(eqn.outvars) > eqn.params["num_carry"]
+            ):
+                raise UnsupportedError("a loop over the rows of an array is not an operation on single numbers")
+            _check(eqn.params["jaxpr"].jaxpr)
         elif name not in ELEMENTWISE and name not in RULES:
             raise UnsupportedError(f"{name} is not an operation on single numbers")
 
@@ -280,6 +326,34 @@ def _reshape(eqn: Any, x: Numbers) -> Numbers:
     return x.reshape(eqn.outvars[0].aval.shape)
 
 
+def _repeat(eqn: Any, *args: Numbers) -> list[Numbers]:
+    """A scan over nothing but a number of times."""
+    constant, body = eqn.params["num_consts"], eqn.params["jaxpr"]
+    shapes = [v.aval for v in eqn.invars[constant:]]
+    size = max((np.shape(v) for a in args for v in a.flat), key=len)
+
+    def packed(parts: Iterable[Numbers]) -> tuple[Array, ...]:
+        """Each number as a vector; no truth values, which a loop on a GPU cannot hold."""
+        kinds = [np.dtype(np.int32) if aval.dtype == np.bool_ else aval.dtype for aval in shapes]
+        return tuple(
+            jnp.broadcast_to(jnp.asarray(v).astype(kind), size) for a, kind in zip(parts, kinds) for v in a.flat
+        )
+
+    def unpacked(values: Iterable[Array]) -> list[Numbers]:
+        left = iter(values)
+        return [
+            numbers(aval.shape, [v != 0 if aval.dtype == np.bool_ else v for v in islice(left, aval.size)])
+            for aval in shapes
+        ]
+
+    def once(_: Array, values: tuple[Array, ...]) -> tuple[Array, ...]:
+        return packed(
+            _run(body.jaxpr, map(as_numbers, map(np.asarray, body.consts)), [*args[:constant], *unpacked(values)])
+        )
+
+    return unpacked(lax.fori_loop(0, eqn.params["length"], once, packed(args[constant:])))
+
+
 RULES: dict[str, Callable[..., Any]] = {
     "argmax": _argument(lax.gt),
     "argmin": _argument(lax.lt),
@@ -305,6 +379,7 @@ RULES: dict[str, Callable[..., Any]] = {
     "reshape": _reshape,
     "rev": lambda eqn, x: np.flip(x, eqn.params["dimensions"]),
     "round": _round,
+    "scan": _repeat,
     "slice": _slice,
     "split": _split,
     "squeeze": _reshape,
