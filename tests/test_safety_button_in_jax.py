@@ -74,6 +74,16 @@ def test_one_kernel_moves_the_point_as_many_do():
         )
 
 
+def test_a_gpu_takes_the_kernel(monkeypatch):
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    step = jax.jit(jax.vmap(TASK.step, (-1, -1, 0), -1))
+    states, actions = jax.ShapeDtypeStruct((58, 40), jnp.float32), jax.ShapeDtypeStruct((2, 40), jnp.float32)
+    lowered = step.trace(states, actions, jax.eval_shape(lambda: jax.random.split(key(0), 40))).lower(
+        lowering_platforms=("cuda",)
+    )
+    assert lowered.as_text().count("custom_call @__gpu$xla.gpu.triton") == 1
+
+
 def state_of(batch, observation):
     """The states in JAX of a batch in MuJoCo."""
     qpos, qvel = (np.array([getattr(data, name) for data in batch.data]) for name in ("qpos", "qvel"))
