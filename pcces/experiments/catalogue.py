@@ -192,13 +192,13 @@ def _safe() -> Experiment:
         )
     ]
     large = [
-        arm
+        replace(arm, threshold=threshold, iterations=500)
         for task, threshold in NAVIGATION.items()
         for arm in (
-            Arm(task, population=64, threshold=threshold, settings=IN_MUJOCO)
-            if task.startswith("Car")
-            else Arm(task, population=256, threshold=threshold, settings=NOISY),
-            *(Arm(task, algorithm, threshold=threshold) for algorithm in SAFE_RIVALS),
+            Arm(task, population=64, settings=IN_MUJOCO)
+            if "Car" in task
+            else Arm(task, population=256, settings=NOISY),
+            *(Arm(task, algorithm) for algorithm in SAFE_RIVALS),
         )
     ]
     return Experiment(
