@@ -34,9 +34,9 @@ def inverse_factor(a: Array, tolerance: float = 1e-4) -> tuple[Array, Array]:
 def _on_gpu(xp: Any) -> bool:
     if not xp.__name__.startswith("jax"):
         return False
-    import jax
+    from pcces.scalars import kernels
 
-    return bool(jax.default_backend() == "gpu")
+    return kernels()
 
 
 def eliminated(a: Array, least: float, interpret: bool = False) -> tuple[Array, Array]:
@@ -44,6 +44,7 @@ def eliminated(a: Array, least: float, interpret: bool = False) -> tuple[Array, 
     import jax
     import jax.numpy as jnp
     from jax.experimental import pallas as pl
+    from jax.experimental.pallas import triton
 
     n = a.shape[0]
     size = 1 << math.ceil(math.log2(max(n, 2)))
@@ -68,6 +69,9 @@ def eliminated(a: Array, least: float, interpret: bool = False) -> tuple[Array, 
         out_ref[...] = jax.lax.fori_loop(0, n, eliminate, rows_ref[...])
 
     shape = jax.ShapeDtypeStruct(rows.shape, rows.dtype)
-    after = pl.pallas_call(kernel, out_shape=shape, interpret=interpret, name="inverse_factor")(rows)[:n]
+    call = pl.pallas_call(
+        kernel, out_shape=shape, interpret=interpret, compiler_params=triton.CompilerParams(), name="inverse_factor"
+    )
+    after = call(rows)[:n]
     kept = jnp.sum((jnp.max(jnp.abs(after[:, size : size + n]), axis=1) > 0).astype(a.dtype))
     return after[:, size : size + n] * unit, kept

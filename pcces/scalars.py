@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from functools import reduce
+from importlib.util import find_spec
 from itertools import islice, pairwise, product
 from typing import Any
 
@@ -18,8 +19,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.experimental import pallas as pl
-from jax.experimental.pallas import triton
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 
 Array = Any
@@ -77,8 +76,11 @@ def in_one_kernel(function: Callable[..., Array], *inputs: Array, interpret: boo
     >>> float(in_one_kernel(lambda a, b: (a * b).sum(), jnp.ones(3), jnp.arange(3.0)))
     3.0
     """
-    if jax.default_backend() != "gpu" and not interpret:
+    if not interpret and not kernels():
         return function(*inputs)
+    from jax.experimental import pallas as pl
+    from jax.experimental.pallas import triton
+
     program, like, _ = trace(function, *inputs)
 
     def kernel(source: Any, target: Any) -> None:
@@ -97,6 +99,11 @@ def in_one_kernel(function: Callable[..., Array], *inputs: Array, interpret: boo
         name="one_kernel",
     )(jnp.pad(given, (0, _power_of_two(given.size) - given.size)))
     return made[: like.size].reshape(like.shape)
+
+
+def kernels() -> bool:
+    """Whether there is a GPU, and a way to write kernels for it: JAX 0.12 means to drop Pallas on Triton some day."""
+    return jax.default_backend() == "gpu" and find_spec("jax.experimental.pallas.triton") is not None
 
 
 def _power_of_two(size: int) -> int:
@@ -140,12 +147,11 @@ def _check(jaxpr: Jaxpr) -> None:
             assert inner is not None
             _check(inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner)
         elif name == "scan":
-            if (
-                len(eqn.invars) > eqn.params["num_consts"] + eqn.params["num_carry"]
-                or len(eqn.outvars) > eqn.params["num_carry"]
-            ):
+            body = eqn.params["jaxpr"].jaxpr
+            outside, inside = ([v.aval.shape for v in (*j.invars, *j.outvars)] for j in (eqn, body))
+            if outside != inside:
                 raise UnsupportedError("a loop over the rows of an array is not an operation on single numbers")
-            _check(eqn.params["jaxpr"].jaxpr)
+            _check(body)
         elif name not in ELEMENTWISE and name not in RULES:
             raise UnsupportedError(f"{name} is not an operation on single numbers")
 
@@ -327,8 +333,8 @@ def _reshape(eqn: Any, x: Numbers) -> Numbers:
 
 
 def _repeat(eqn: Any, *args: Numbers) -> list[Numbers]:
-    """A scan over nothing but a number of times."""
-    constant, body = eqn.params["num_consts"], eqn.params["jaxpr"]
+    """A scan over nothing but a number of times: what goes out is what is carried, and came in last."""
+    constant, body = len(eqn.invars) - len(eqn.outvars), eqn.params["jaxpr"]
     shapes = [v.aval for v in eqn.invars[constant:]]
     size = max((np.shape(v) for a in args for v in a.flat), key=len)
 
@@ -377,6 +383,7 @@ RULES: dict[str, Callable[..., Any]] = {
     "reduce_prod": _reduction(lax.mul),
     "reduce_sum": _reduction(lax.add),
     "reshape": _reshape,
+    "reshard": _same,  # says where data lies, which is one place
     "rev": lambda eqn, x: np.flip(x, eqn.params["dimensions"]),
     "round": _round,
     "scan": _repeat,

@@ -17,6 +17,7 @@ from pcces.rl.keys import ours
 from pcces.rl.normalizer import Normalizer, normalise
 from pcces.rl.outcome import Outcome, Trajectory
 from pcces.rl.policy import Policy, forward
+from pcces.scalars import kernels
 
 Array = Any
 CHUNK = 50  # steps between two looks whether all episodes have ended
@@ -46,7 +47,7 @@ def rollout(
     True
     """
     start = jax.vmap(task.reset, out_axes=-1)(jax.vmap(lambda key: jax.random.fold_in(key, 2**31 - 1))(keys))
-    if jax.default_backend() == "gpu" and ours(keys):
+    if kernels() and ours(keys):
         from pcces.rl import kernel
 
         plan = kernel.plan(task, policy, greedy)
