@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from gpu import lowered
 
+from pcces import scalars
 from pcces.envs import make
 from pcces.envs.task import Discrete, Step, Task
 from pcces.rl import kernel
@@ -132,3 +133,10 @@ def test_what_is_repeated_is_repeated_number_by_number():
     kernel = jax.vmap(lambda x, gain: in_one_kernel(repeated, x, gain, interpret=True))
     many, gains = jnp.stack([x, 2 * x]), jnp.array([1.5, 0.5])
     np.testing.assert_allclose(kernel(many, gains), jax.vmap(repeated)(many, gains), rtol=1e-6)
+
+
+def test_without_a_way_to_write_kernels_there_are_none(monkeypatch):
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert scalars.kernels() and "triton" in lowered(lambda x: in_one_kernel(jnp.sin, x), jnp.ones(2))
+    monkeypatch.setattr(scalars, "find_spec", lambda name: None)
+    assert not scalars.kernels() and "triton" not in lowered(lambda x: in_one_kernel(jnp.sin, x), jnp.ones(2))

@@ -31,7 +31,7 @@ AS_MANY = {"member_episodes": 5}
 AS_FEW = {"member_episodes": 1}
 # The navigation tasks' costs vary by more than their limit from episode to episode: estimates need many of them.
 NOISY = {"episodes": 512, "metric_episodes": 512, "member_episodes": 2, "initial_tries": 256}
-IN_MUJOCO = {"episodes": 128, "metric_episodes": 128}  # the car's are not in JAX, and a thousand times slower
+IN_MUJOCO = {"episodes": 128, "metric_episodes": 128}  # the car is not in JAX, so there are fewer
 # On the mountain car, the others start from the best of 64: a policy that never saw the flag learns to stand still.
 SEES_THE_FLAG = {"initial_tries": 64, "last_layer": 2.0}
 

@@ -60,10 +60,8 @@ class Study:
 
     def seconds_left(self) -> float | None:
         """At the pace so far; None before anything is done."""
-        spent, ours = (
-            time.perf_counter() - self.started,
-            self.share - self._share([job.found or 0 for job in self.jobs]),
-        )
+        spent = time.perf_counter() - self.started
+        ours = self.share - self._share([job.found or 0 for job in self.jobs])
         return spent * (1 - self.share) / ours if ours > 0.005 else None
 
     def run(self, changed: Callable[[Study], Any] = lambda study: None) -> None:
