@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pcces.envs.task import Continuous, Discrete
-from pcces.rl.normalizer import carry_over, identity, normalise, update
+from pcces.rl.normalizer import carry_over, identity, normalise, seen_in, update
 from pcces.rl.policy import Policy, forward
 from pcces.rl.surrogate import (
     features,
@@ -119,15 +119,43 @@ def test_the_critic_learns_what_is_linear_in_its_features():
     assert np.abs(np.einsum("f,ftb->tb", critic.weights, phi) - target).max() < 0.1
 
 
+def learnt(normalizer, seen, frozen=False):
+    """The normalisation after it has seen the columns of `seen`."""
+    return update(normalizer, seen_in(seen, np.ones(seen.shape[1:], seen.dtype), normalizer.mean), np.bool_(frozen))
+
+
 def test_normalisation_is_of_what_was_seen_and_stops_when_frozen():
     rng = np.random.default_rng(0)
     seen = rng.normal(3.0, 2.0, size=(2, 1000))
-    n = update(identity(np.zeros(2)), np.float64(1000), seen.sum(1), (seen**2).sum(1), frozen=np.bool_(False))
+    n = learnt(identity(np.zeros(2)), seen)
     assert np.allclose(normalise(n, seen).mean(1), 0, atol=1e-9)
     assert np.allclose(normalise(n, seen).std(1), 1)
-    later = update(n, np.float64(10), np.full(2, 1e3), np.full(2, 1e6), frozen=np.bool_(True))
+    later = learnt(n, np.full((2, 10), 1e3), frozen=True)
     assert np.array_equal(later.mean, n.mean)
     assert np.array_equal(later.std, n.std)
+
+
+@given(st.lists(st.integers(0, 50), min_size=1, max_size=6), st.booleans(), st.integers(0, 1000))
+def test_normalisation_is_the_same_however_the_observations_are_cut(sizes, frozen_first, seed):
+    sizes = [*sizes, 3]
+    seen = np.random.default_rng(seed).normal(3.0, 2.0, size=(2, sum(sizes)))
+    n = identity(np.zeros(2))
+    for i, part in enumerate(np.split(seen, np.cumsum(sizes)[:-1], axis=1)):
+        n = learnt(n, part, frozen=frozen_first and i == 0)
+    assert np.allclose(n.mean, seen.mean(1))
+    assert np.allclose(n.std, seen.std(1))
+
+
+@pytest.mark.parametrize("xp", [np, jnp])
+def test_gravity_does_not_vary_and_a_small_change_of_a_large_number_does(xp):
+    """In 32 bits sums of 9.81 and of its square are off by enough to look like a deviation of 0.005."""
+    rng = np.random.default_rng(0)
+    n = identity(xp.zeros(3, dtype=xp.float32))._replace(mean=xp.asarray([9.81, 0.0, 290.0], dtype=xp.float32))
+    for _ in range(30):
+        rows = np.full(40_000, 9.81), rng.normal(0, 1e-4, 40_000), rng.normal(293.0, 0.5, 40_000)
+        n = learnt(n, xp.asarray(np.stack(rows), dtype=xp.float32))
+        assert np.allclose(n.std, [1.0, 1.0, 0.5], rtol=0.02)
+    assert np.allclose(n.mean, [9.81, 0.0, 293.0], atol=0.01)
 
 
 def test_carrying_over_keeps_the_policy():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pcces.rl.train as training
-from pcces.engines.device import Player
+from pcces.engines.device import DeviceEngine, Player
 from pcces.envs import make
 from pcces.envs.cartpole import CartPole
 from pcces.envs.task import Step
@@ -17,7 +17,8 @@ from pcces.estimation import Estimate
 from pcces.rl import certify, iteration
 from pcces.rl.candidates import Candidates
 from pcces.rl.keys import key
-from pcces.rl.normalizer import identity, normalise
+from pcces.rl.normalizer import Seen, identity, normalise
+from pcces.rl.on_device import program
 from pcces.rl.outcome import Outcome
 from pcces.rl.policy import Policy, forward
 from pcces.rl.problem import problem_for
@@ -178,7 +179,7 @@ def concluded(f_trial, c_trial, f_k, c_k, k=100, **settings):
         for (f, (c, s)) in ((f_trial, c_trial), (f_k, c_k))
     )
     d = np.ones(3)
-    seen = iteration.Seen(np.float64(0), np.zeros(2), np.zeros(2))
+    seen = Seen(np.float64(0), np.zeros(2), np.zeros(2))
     after, metrics = iteration.conclude(
         Policy(2, make("CartPole-v1").actions, ()), learner, np.zeros((4, 3)), np.zeros(4), d, learner.moments, np.ones(3), trial,
         incumbent, trial.f, None, learner.critic, seen, chosen,
@@ -257,7 +258,7 @@ def test_numpy_and_jax_take_the_same_decisions():
             incumbent = exact(outputs(learner.es.x))
             weights, d, moments = iteration.direction(learner, directions, outputs(points), incumbent, chosen)
             x_trial = iteration.trial_point(learner, d, chosen)
-            seen = iteration.Seen(*(xp.asarray(v, dtype=xp.float32) for v in (3.0, [1.0, 2.0], [4.0, 5.0])))
+            seen = Seen(*(xp.asarray(v, dtype=xp.float32) for v in (3.0, [1.0, 2.0], [4.0, 5.0])))
             surrogate = xp.asarray(generator.normal(size=policy.size).astype(np.float32))
             trial = exact(outputs(x_trial))
             learner, metrics = iteration.conclude(
@@ -514,3 +515,25 @@ def test_a_price_rises_when_its_limit_stops_a_step_and_falls_when_it_is_kept():
     for _ in range(2000):
         prices = iteration.repriced(prices, broken, np.bool_(False), chosen)
     assert prices.tolist() == [iteration.PRICES, 1 / iteration.PRICES]
+
+
+class Weighed(CartPole):
+    """CartPole that also feels its weight."""
+
+    name = "Weighed-v0"
+    observation_size = 5
+
+    def observe(self, state):
+        return jnp.append(super().observe(state), 9.81)
+
+
+def test_what_never_changes_is_left_alone_and_what_is_reported_is_without_the_penalty_on_weights():
+    task, chosen = Weighed(), make_settings(population=32, initial_tries=32, episodes=32, metric_episodes=32, l2=1.0)
+    policy, problem = policy_for(task), problem_for(task, chosen.mu)
+    engine = DeviceEngine(task, policy, program(task, policy, problem, chosen), [0])
+    _, metrics = engine.advance(engine.start(), 5)
+    assert np.all(metrics["std"][..., -1] == 1) and not np.any(metrics["std"][..., :-1] == 1)
+    assert np.allclose(metrics["mean"][..., -1], 9.81)
+    expected = -metrics["return"] - chosen.mu * metrics["entropy"]
+    assert np.allclose(metrics["estimate"].mean[..., 0], expected, rtol=1e-4)
+    assert np.all(metrics["f"] > expected + 1)  # which is what the search minimises

@@ -23,8 +23,7 @@ import optax
 from pcces.baselines import start
 from pcces.baselines.population import Evolution, PopulationSettings
 from pcces.baselines.settings import need
-from pcces.rl.iteration import Seen
-from pcces.rl.normalizer import Normalizer, carry_over
+from pcces.rl.normalizer import Normalizer, Seen, carry_over
 from pcces.rl.policy import Policy
 from pcces.strategies.asebo import ASEBOState as Subspace
 from pcces.strategies.asebo import asebo

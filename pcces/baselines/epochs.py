@@ -23,8 +23,7 @@ import numpy as np
 from pcces.engines.device import gathered, my_share, summed
 from pcces.envs.task import Step, Task
 from pcces.rl.episodes import Played
-from pcces.rl.iteration import Seen
-from pcces.rl.normalizer import Normalizer, normalise
+from pcces.rl.normalizer import Normalizer, Seen, normalise, seen_in
 from pcces.rl.outcome import Outcome
 from pcces.rl.policy import Policy, forward
 from pcces.rl.rollout import rollout
@@ -91,8 +90,7 @@ def epoch_of(
     length: Array,
 ) -> Epoch:
     """An epoch from what was played: raw observations (size, T + 1, B), and the fields of the same name."""
-    now = raw[:, :-1]
-    seen = Seen(*summed(Seen(played.sum(), (now * played).sum((1, 2)), (now**2 * played).sum((1, 2)))))
+    seen = Seen(*summed(seen_in(raw[:, :-1], played, normalizer.mean)))
     weights = played / jnp.maximum(seen.count, 1.0)
     return Epoch(normalise(normalizer, raw), actions, signals, played, going, weights, costs, length, seen)
 

@@ -15,8 +15,7 @@ import optax
 
 from pcces.baselines import start
 from pcces.baselines.population import Evolution, PopulationSettings
-from pcces.rl.iteration import Seen
-from pcces.rl.normalizer import Normalizer, carry_over
+from pcces.rl.normalizer import Normalizer, Seen, carry_over
 from pcces.rl.policy import Policy
 from pcces.strategies import gaussian
 from pcces.strategies.gaussian import GaussianState

@@ -19,8 +19,7 @@ from pcces.engines.device import Program, configure, gathered, my_share, summed
 from pcces.envs.task import Task
 from pcces.rl.crew import Crew
 from pcces.rl.episodes import Episode, member_normals
-from pcces.rl.iteration import Seen
-from pcces.rl.normalizer import Normalizer
+from pcces.rl.normalizer import Normalizer, Seen
 from pcces.rl.on_device import described, observed
 from pcces.rl.on_workers import episode_seeds, members
 from pcces.rl.policy import Policy
@@ -182,7 +181,7 @@ def play(
     steps = (members.length * jnp.repeat(used, repeats)).sum() + own.length.sum()
     return Played(
         fitness(problem, settings, problem.outputs(members).reshape(lam, repeats, -1)),
-        Seen(*summed(observed(trajectory))),
+        Seen(*summed(observed(trajectory, normalizer.mean))),
         described(x, normalizer, own, samples, steps),
     )
 

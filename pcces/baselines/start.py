@@ -9,8 +9,7 @@ import jax.numpy as jnp
 from pcces.baselines.settings import Common
 from pcces.envs.task import Task
 from pcces.rl import on_device
-from pcces.rl.iteration import Seen
-from pcces.rl.normalizer import Normalizer, identity, update
+from pcces.rl.normalizer import Normalizer, Seen, identity, update
 from pcces.rl.policy import Policy
 from pcces.rl.problem import Problem
 from pcces.rl.settings import Settings
@@ -45,4 +44,4 @@ def learnt(settings: Common, normalizer: Normalizer, seen: Seen, k: Array) -> No
     """The normalisation after iteration k has seen so much."""
     if not settings.normalise:
         return normalizer
-    return update(normalizer, *seen, frozen=k + 1 > settings.freeze * settings.iterations)
+    return update(normalizer, seen, frozen=k + 1 > settings.freeze * settings.iterations)

@@ -18,8 +18,8 @@ from pcces.envs.simulator import Simulator
 from pcces.estimation import estimate
 from pcces.rl.batched import BatchedWorker
 from pcces.rl.episodes import Chunk, Episode, EpisodeWorker, Played, Search, Shared
-from pcces.rl.iteration import Seen, regularised
-from pcces.rl.normalizer import Normalizer, identity, update
+from pcces.rl.iteration import regularised
+from pcces.rl.normalizer import Normalizer, Seen, identity, update
 from pcces.rl.outcome import Outcome
 from pcces.rl.policy import Policy
 from pcces.rl.problem import Problem
@@ -135,7 +135,7 @@ class Crew:
         seeds = [int(v) for v in rng.integers(2**31, size=2)]
         if s.normalise:
             seen = self.seen([self.play_point(x, normalizer, seeds, "observations") for x in points])
-            normalizer = update(normalizer, *seen, frozen=np.bool_(False))
+            normalizer = update(normalizer, seen, frozen=np.bool_(False))
         best = 0
         if tries > 1:
             y = [regularised(self.outputs(self.play_point(x, normalizer, seeds)), x, s).mean(0) for x in points[:tries]]
@@ -150,7 +150,7 @@ class Crew:
     def seen(self, played: list[Played]) -> Seen:
         """What the normalisation learns from these episodes."""
         size = self.task.observation_size
-        sums = np.zeros(1 + 2 * size, np.float32)
+        sums = np.zeros(1 + 2 * size)
         for p in played:
             if p.lesson is not None:
                 sums = sums + p.lesson.seen

@@ -71,7 +71,7 @@ class Lesson(NamedTuple):
     gradient: np.ndarray
     gram: np.ndarray
     moment: np.ndarray
-    seen: np.ndarray  # (1 + 2 size,) how many observations, their sums and sums of squares
+    seen: np.ndarray  # (1 + 2 size,) the fields of `Seen`
 
 
 def added(a: Lesson, b: Lesson) -> Lesson:
@@ -194,7 +194,8 @@ class EpisodeWorker:
             observations, actions = steps.observations.copy(), steps.actions.copy()
             return None, (), (steps._replace(observations=observations, actions=actions, costs=steps.costs.copy()),)
         raw = steps.observations
-        seen = np.concatenate([np.array([raw.shape[1]], np.float32), raw.sum(1), (raw**2).sum(1)])
+        off = raw - shared.normalizer.mean[:, None].astype(float)
+        seen = np.concatenate([[raw.shape[1]], off.sum(1), (off**2).sum(1)])
         if chunk.learn == "observations":
             return Lesson(*(np.zeros(0, np.float32),) * 3, seen), (), ()
         observations = normalise(shared.normalizer, raw)

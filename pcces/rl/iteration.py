@@ -15,7 +15,7 @@ from pcces import algorithm, strategies
 from pcces.arrays import array_namespace
 from pcces.barrier import barrier, comparable, violation
 from pcces.estimation import Estimate, estimate
-from pcces.rl.normalizer import Normalizer, carry_over, update
+from pcces.rl.normalizer import Normalizer, Seen, carry_over, update
 from pcces.rl.policy import Policy
 from pcces.rl.settings import Settings
 from pcces.rl.surrogate import Critic, init_critic
@@ -42,14 +42,6 @@ class Learner(NamedTuple):
     incumbent: Estimate  # of x_k, of y = (f, c); without samples before the first iteration
     moments: Moments
     prices: Array  # of a unit of each constraint, in units of f
-
-
-class Seen(NamedTuple):
-    """How many observations a population met, and their sums, for the normalisation."""
-
-    count: Array
-    total: Array
-    squares: Array
 
 
 def search(settings: Settings) -> Callable[[], Strategy]:
@@ -204,7 +196,7 @@ def conclude(
     strategy = make_strategy(settings).update(learner.strategy, directions, weights, d, guide)
     normalizer = learner.normalizer
     if settings.normalise:
-        normalizer = update(normalizer, *seen, frozen=es.k + 1 > settings.freeze * settings.iterations)
+        normalizer = update(normalizer, seen, frozen=es.k + 1 > settings.freeze * settings.iterations)
         after = after._replace(x=carry_over(policy, after.x, learner.normalizer, normalizer))
     kept = Estimate(*(xp.where(success, a, b) for a, b in zip(trial, incumbent)))
     metrics = {

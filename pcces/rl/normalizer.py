@@ -13,13 +13,24 @@ CONSTANT = 1e-3  # what varies by less is left in its own units: noise must not 
 
 
 class Normalizer(NamedTuple):
-    """Sums over the observations seen, and the shift and scale that policies see."""
+    """What is known of the observations seen, and the shift and scale that policies see."""
+
+    count: Array
+    average: Array  # (size,) of all that was seen
+    spread: Array  # (size,) summed squares of the differences from it
+    mean: Array  # (size,) in use
+    std: Array  # (size,) in use
+
+
+class Seen(NamedTuple):
+    """How many observations a population met, and sums over them of their differences from the mean in use.
+
+    Differences, because an observation that is always 9.81 must not seem to vary for the rounding of large sums.
+    """
 
     count: Array
     total: Array  # (size,)
     squares: Array  # (size,)
-    mean: Array  # (size,) in use
-    std: Array  # (size,) in use
 
 
 def identity(like: Array) -> Normalizer:
@@ -41,29 +52,43 @@ def normalise(normalizer: Normalizer, observations: Array) -> Array:
     return xp.clip((observations - mean) / std, -CLIP, CLIP)
 
 
-def update(normalizer: Normalizer, count: Array, total: Array, squares: Array, frozen: Array) -> Normalizer:
-    """Take in more observations (how many, their sums and sums of squares); the shift and scale follow unless frozen.
+def seen_in(observations: Array, counts: Array, mean: Array) -> Seen:
+    """What there is to learn from observations (size, ...), of which those count where `counts` (...) is 1.
 
     >>> import numpy as np
-    >>> seen = np.array([[1.0, 3.0]])
-    >>> n = update(identity(np.zeros(1)), np.float64(2), seen.sum(1), (seen**2).sum(1), np.bool_(False))
+    >>> seen_in(np.array([[1.0, 3.0, 7.0]]), np.array([1.0, 1.0, 0.0]), np.array([1.0])).total
+    array([2.])
+    """
+    xp = array_namespace(observations)
+    axes = tuple(range(1, observations.ndim))
+    off = (observations - xp.reshape(mean, (-1, *(1,) * len(axes)))) * counts
+    return Seen(xp.sum(counts), xp.sum(off, axis=axes), xp.sum(off**2, axis=axes))
+
+
+def update(normalizer: Normalizer, seen: Seen, frozen: Array) -> Normalizer:
+    """Take in more observations; the shift and scale follow unless frozen.
+
+    >>> import numpy as np
+    >>> start = identity(np.zeros(1))
+    >>> n = update(start, seen_in(np.array([[1.0, 3.0]]), np.ones(2), start.mean), np.bool_(False))
     >>> n.mean, n.std
     (array([2.]), array([1.]))
     """
-    xp = array_namespace(total)
-    count, total, squares = normalizer.count + count, normalizer.total + total, normalizer.squares + squares
-    mean = total / xp.clip(count, 1.0, None)
-    variance = squares / xp.clip(count, 1.0, None) - mean**2
+    xp = array_namespace(seen.total)
+    many = xp.clip(seen.count, 1.0, None)
+    count = normalizer.count + seen.count
+    share = seen.count / xp.clip(count, 1.0, None)
+    off = normalizer.mean + seen.total / many - normalizer.average
+    average = normalizer.average + off * share
+    within = xp.clip(seen.squares - seen.total**2 / many, 0.0, None)
+    spread = normalizer.spread + within + off**2 * normalizer.count * share
+    variance = spread / xp.clip(count, 1.0, None)
     varies = variance > CONSTANT**2
     std = xp.where(varies, xp.sqrt(xp.where(varies, variance, xp.ones_like(variance))), xp.ones_like(variance))
     still = frozen | (count < 1)
-    return Normalizer(
-        count,
-        total,
-        squares,
-        xp.where(still, normalizer.mean, mean),
-        xp.where(still, normalizer.std, std),
-    )
+    mean, std = xp.where(still, normalizer.mean, average), xp.where(still, normalizer.std, std)
+    found = Normalizer(count, average, spread, mean, std)
+    return Normalizer(*(xp.astype(new, old.dtype) for new, old in zip(found, normalizer)))
 
 
 def carry_over(policy: Policy, x: Array, old: Normalizer, new: Normalizer) -> Array:

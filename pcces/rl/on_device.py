@@ -13,8 +13,8 @@ from pcces.engines.device import Program, compiled, gathered, my_share, summed
 from pcces.envs.task import Task
 from pcces.estimation import estimate
 from pcces.rl import iteration, surrogate
-from pcces.rl.iteration import Learner, Seen
-from pcces.rl.normalizer import Normalizer, identity, normalise, update
+from pcces.rl.iteration import Learner
+from pcces.rl.normalizer import Normalizer, Seen, identity, normalise, seen_in, update
 from pcces.rl.outcome import Outcome, Trajectory
 from pcces.rl.policy import Policy
 from pcces.rl.problem import Problem
@@ -59,7 +59,9 @@ def first(task: Task, policy: Policy, problem: Problem, settings: Settings, key:
         outcome, trajectory = rollout(task, policy, columns, normalizer, keys, discount, record=True)
         y = problem.outputs(outcome).reshape(settings.initial_tries, INITIAL_EPISODES, -1).mean(1)
         best = jnp.argmin(y[:, 0] + settings.rho * jnp.clip(y[:, 1:], 0).sum(1))
-        after = update(normalizer, *observed(trajectory), frozen=jnp.bool_(False))
+        count, total, _ = observed(trajectory, jnp.zeros_like(normalizer.mean))
+        roughly = normalizer._replace(mean=total / count)  # so that sums are of what varies, from the start
+        after = update(roughly, observed(trajectory, roughly.mean), frozen=jnp.bool_(False))
         return (jax.tree.map(partial(jnp.where, learning), after, normalizer), best), None
 
     # First what there is to see, then how the policies do once they see it well; a loop, so that both compile once.
@@ -95,7 +97,8 @@ def step(
     trajectory = jax.tree.map(lambda a: a[..., :episodes], trajectory)
 
     y = iteration.regularised(problem.outputs(members).reshape(lam, repeats, -1).mean(1), points, settings)
-    samples = iteration.regularised(problem.outputs(own), x, settings)
+    fresh = problem.outputs(own)
+    samples = iteration.regularised(fresh, x, settings)
     incumbent = estimate(samples[:n])
     if settings.incumbent == "kept":
         known = learner.incumbent.n > 0
@@ -113,7 +116,7 @@ def step(
         iteration.credited(trial_samples, samples[:n], settings), guide, critic, seen, settings,
     )  # fmt: skip
     steps = members.length.sum() + own.length.sum() + trial_outcome.length.sum()
-    return after, metrics | described(x, learner.normalizer, own, samples, steps)
+    return after, metrics | described(x, learner.normalizer, own, fresh, steps)
 
 
 def problem_discount(problem: Problem, settings: Settings) -> float:
@@ -136,18 +139,17 @@ def described(x: Array, normalizer: Normalizer, own: Outcome, samples: Array, st
     }
 
 
-def observed(trajectory: Trajectory | None) -> Seen:
+def observed(trajectory: Trajectory | None, mean: Array) -> Seen:
     """What the normalisation learns from a trajectory."""
     assert trajectory is not None
-    raw = trajectory.observations  # zero where an episode is over
-    return Seen(trajectory.alive.astype(jnp.float32).sum(), raw.sum((0, 2)), (raw**2).sum((0, 2)))
+    return seen_in(jnp.moveaxis(trajectory.observations, 1, 0), trajectory.alive.astype(jnp.float32), mean)
 
 
 def learn_from(
     policy: Policy, task: Task, settings: Settings, learner: Learner, columns: Array, trajectory: Trajectory
 ) -> tuple[Array | None, surrogate.Critic, Seen]:
     """The surrogate G_k, the critic after these episodes, and what the normalisation learns from them."""
-    seen = observed(trajectory)
+    seen = observed(trajectory, learner.normalizer.mean)
     if settings.surrogate != "policy-gradient":
         return None, learner.critic, summed(seen)
     alive = trajectory.alive.astype(jnp.float32)

@@ -157,7 +157,8 @@ class PCCESDriver:
         )
         y = crew.outputs(sampled).reshape(s.population, s.member_episodes, -1).mean(1)
         y = iteration.regularised(y, points, s)
-        samples = iteration.regularised(crew.outputs(mine), x, s)
+        fresh = crew.outputs(mine)
+        samples = iteration.regularised(fresh, x, s)
         incumbent = estimate(samples[:n])
         if s.incumbent == "kept" and learner.incumbent.n > 0:
             incumbent = learner.incumbent
@@ -173,4 +174,4 @@ class PCCESDriver:
             crew.policy, learner, directions, weights, d, moments, x_trial, estimate(trial_samples), incumbent,
             iteration.credited(trial_samples, samples[:n], s), guide, critic, crew.seen([sampled]), s,
         )  # fmt: skip
-        return after, metrics | crew.described(x, learner.normalizer, mine, samples, [sampled, mine, there])
+        return after, metrics | crew.described(x, learner.normalizer, mine, fresh, [sampled, mine, there])
