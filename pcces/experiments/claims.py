@@ -256,7 +256,7 @@ def at_the_mark(experiment: Experiment, found: Sequence[Found]) -> Finding:
 
 def small_steps_do_not_matter(_: Experiment, found: Sequence[Found]) -> Finding:
     """mu 1e-4 or 2e-4 is the same, mu 0.1 is not, and on Ant mu 1e-4 beats 0."""
-    at = {(one.asked.task, one.asked.settings["mu"]): one for one in found}
+    at = {(one.asked.task, one.settings["mu"]): one for one in found}
     tasks = list(by_task(found))
 
     def gaps(first: float, second: float, tasks: Sequence[str]) -> list[tuple[str, str]]:
