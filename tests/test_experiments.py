@@ -219,7 +219,7 @@ def test_cpo_is_over_its_limit_or_better_than_the_papers(tmp_path, cost, words):
 def test_mu_matters_when_it_changes_much(tmp_path):
     e, store = EXPERIMENTS["mu"], Store(tmp_path)
     for arm in e.arms:
-        shift = {0.0: -2.0, 1e-4: 0.0, 2e-4: 0.0, 1e-1: -50.0}[arm.settings["mu"]]
+        shift = {0.0: -2.0, 1e-4: 0.0, 2e-4: 0.0, 1e-1: -50.0}[arm.resolved()["mu"]]
         noise = np.random.default_rng(len(arm.key)).normal(size=5) if shift == 0 and "Cart" in arm.task else np.zeros(5)
         store.add(arm, [record(i, 100.0 + shift + noise[i % 5]) for i in e.numbers], WHERE)
     words, finding = judged(e, known(e, store))
