@@ -334,7 +334,8 @@ def _cpo() -> Experiment:
 
 def _mu() -> Experiment:
     on_device = [Arm(task, population=40, settings={"mu": mu}) for task in GYM for mu in (0.0, 1e-4, 2e-4, 1e-1)]
-    ant = [_bullet(task="AntBulletEnv-v0", settings=LARGE | given) for given in ({"mu": 0.0}, {})]  # 1e-4, as in Figure 1
+    given: tuple[dict[str, Any], ...] = ({"mu": 0.0}, {})  # {}: 1e-4, and the run of Figure 1
+    ant = [_bullet(task="AntBulletEnv-v0", settings=LARGE | some) for some in given]
     return Experiment(
         "mu",
         "Sensitivity to mu, the weight of the entropy",
