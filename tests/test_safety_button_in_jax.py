@@ -64,7 +64,7 @@ def test_one_kernel_moves_the_point_as_many_do():
         jnp.concatenate([part.reshape(12, -1) for part in now], -1),
         jnp.tile(jnp.array([1.0, 0.3]), (12, 1)),
     )
-    expected = by_name(jax.vmap(TASK._moved)(states, control))
+    expected = by_name(jax.jit(jax.vmap(TASK._moved))(states, control))
     got = by_name(jax.jit(jax.vmap(lambda s, c: in_one_kernel(TASK._moved, s, c, interpret=True)))(states, control))
     moved = np.linalg.norm(expected.velocity[:, :2] - now.velocity[:, :2], axis=-1)
     assert (moved[:8] > 0.05).sum() >= 6 > (moved[8:] > 0.05).sum()  # most bump into what they are held against
