@@ -14,7 +14,7 @@ from pcces.envs import make
 from pcces.envs.cartpole import CartPole
 from pcces.envs.task import Step
 from pcces.estimation import Estimate
-from pcces.rl import certify, iteration
+from pcces.rl import certify, checkpoints, iteration
 from pcces.rl.candidates import Candidates
 from pcces.rl.keys import key
 from pcces.rl.normalizer import Seen, identity, normalise
@@ -537,3 +537,11 @@ def test_what_never_changes_is_left_alone_and_what_is_reported_is_without_the_pe
     expected = -metrics["return"] - chosen.mu * metrics["entropy"]
     assert np.allclose(metrics["estimate"].mean[..., 0], expected, rtol=1e-4)
     assert np.all(metrics["f"] > expected + 1)  # which is what the search minimises
+
+
+def test_a_checkpoint_of_another_layout_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoints, "LAYOUT", 1)
+    train("CartSafe-v0", out=tmp_path, progress=False, report=False, **TINY)
+    monkeypatch.undo()
+    with pytest.raises(ValueError, match="another version of pcces"):
+        train("CartSafe-v0", out=tmp_path, progress=False, report=False, resume=True, **{**TINY, "iterations": 7})

@@ -16,6 +16,7 @@ from pcces import storage
 from pcces.runs import Run
 
 NAME, NEXT = "checkpoint.npz", ".checkpoint-next.npz"
+LAYOUT = 2  # what a state's arrays mean; 1 had plain sums of observations
 
 
 class Checkpoint(NamedTuple):
@@ -35,7 +36,7 @@ def write(runs: Sequence[Run], found: Sequence[Checkpoint]) -> None:
         arrays = {f"state.{j}": leaf for j, leaf in enumerate(checkpoint.state)}
         arrays |= {f"candidates.{name}": value for name, value in checkpoint.candidates.items()}
         data = {"done": checkpoint.done, "moved": checkpoint.moved, "seconds": checkpoint.seconds}
-        storage.save(path / NEXT, "checkpoint", arrays, data | _owner(run))
+        storage.save(path / NEXT, "checkpoint", arrays, data | {"layout": LAYOUT} | _owner(run))
     for _, path, _ in there:
         os.replace(path / NEXT, path / NAME)
 
@@ -64,6 +65,8 @@ def _read(run: Run, file: Path) -> Checkpoint:
     for name, mine in _owner(run).items():
         if data.get(name) != mine:
             raise ValueError(f"{file} is the checkpoint of a run with {name} {data.get(name)!r}, not {mine!r}")
+    if data.get("layout", 1) != LAYOUT:
+        raise ValueError(f"{file} was written by another version of pcces: go on with that one, or train anew")
     count = sum(name.startswith("state.") for name in arrays)
     return Checkpoint(
         [arrays[f"state.{j}"] for j in range(count)],

@@ -17,7 +17,7 @@ import numpy as np
 from pcces.engines.pool import Lost, Watchdog
 from pcces.envs.simulator import Environment, Simulator
 from pcces.rl import surrogate
-from pcces.rl.normalizer import CLIP, Normalizer, normalise
+from pcces.rl.normalizer import CLIP, Normalizer, normalise, seen_in
 from pcces.rl.outcome import Outcome
 from pcces.rl.policy import Policy
 from pcces.strategies import Strategy
@@ -194,8 +194,8 @@ class EpisodeWorker:
             observations, actions = steps.observations.copy(), steps.actions.copy()
             return None, (), (steps._replace(observations=observations, actions=actions, costs=steps.costs.copy()),)
         raw = steps.observations
-        off = raw - shared.normalizer.mean[:, None].astype(float)
-        seen = np.concatenate([[raw.shape[1]], off.sum(1), (off**2).sum(1)])
+        sums = seen_in(raw.astype(float), np.ones(raw.shape[1]), shared.normalizer.mean)
+        seen = np.concatenate([np.atleast_1d(part) for part in sums])
         if chunk.learn == "observations":
             return Lesson(*(np.zeros(0, np.float32),) * 3, seen), (), ()
         observations = normalise(shared.normalizer, raw)
