@@ -31,6 +31,21 @@ def inverse_factor(a: Array, tolerance: float = 1e-4) -> tuple[Array, Array]:
     return (vectors * scale).T, xp.sum(xp.astype(keep, a.dtype))
 
 
+def inverse(a: Array) -> Array:
+    """The inverse of a positive definite matrix.
+
+    >>> import numpy as np
+    >>> inverse(np.diag([2.0, 4.0])).round(3)
+    array([[0.5 , 0.  ],
+           [0.  , 0.25]])
+    """
+    xp = array_namespace(a)
+    if _on_gpu(xp):
+        factor, _ = inverse_factor(a, 0.0)
+        return factor.T @ factor
+    return xp.linalg.inv(a)
+
+
 def _on_gpu(xp: Any) -> bool:
     if not xp.__name__.startswith("jax"):
         return False

@@ -256,7 +256,8 @@ def test_numpy_and_jax_take_the_same_decisions():
                 return Estimate(xp.asarray(8.0, dtype=xp.float32), y, xp.zeros_like(y))
 
             incumbent = exact(outputs(learner.es.x))
-            weights, d, moments = iteration.direction(learner, directions, outputs(points), incumbent, chosen)
+            stride = xp.full((policy.size,), 0.01, dtype=xp.float32)
+            weights, d, moments = iteration.direction(learner, directions, outputs(points), incumbent, stride, chosen)
             x_trial = iteration.trial_point(learner, d, chosen)
             seen = Seen(*(xp.asarray(v, dtype=xp.float32) for v in (3.0, [1.0, 2.0], [4.0, 5.0])))
             surrogate = xp.asarray(generator.normal(size=policy.size).astype(np.float32))
@@ -496,7 +497,7 @@ def test_samples_are_ranked_by_what_a_constraint_takes_up_unless_it_is_far_away(
     def weights(costs, incumbent, price=1.0):
         y = np.stack([np.zeros(4), np.array(costs)], axis=1)
         known = Estimate(np.float64(4), np.array([0.0, incumbent]), np.zeros(2))
-        return iteration.direction(learner._replace(prices=np.array([price])), directions, y, known, chosen)[0]
+        return iteration.direction(learner._replace(prices=np.array([price])), directions, y, known, None, chosen)[0]
 
     below = [-3.0, -1.0, -1.0, -1.0]
     far = weights(below, incumbent=-1.0)

@@ -128,9 +128,12 @@ def test_the_surrogate_is_the_gradient_of_the_weighted_log_probability(actions, 
         return jnp.sum(advantages * log_p)
 
     true = jax.vmap(jax.grad(objective), -1)(x, observations, taken, advantages).sum(0)
-    together = surrogate.policy_gradient(policy, x, observations, taken, advantages)
+    together = surrogate.policy_gradient(surrogate.slopes(policy, x, observations, taken), advantages)
     one_by_one = sum(
-        surrogate.policy_gradient(policy, *(np.asarray(a[..., b]) for a in (x, observations, taken, advantages)))
+        surrogate.policy_gradient(
+            surrogate.slopes(policy, *(np.asarray(a[..., b]) for a in (x, observations, taken))),
+            np.asarray(advantages[..., b]),
+        )
         for b in range(members)
     )
     np.testing.assert_allclose(together, true, rtol=1e-3, atol=1e-4)

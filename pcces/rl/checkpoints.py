@@ -16,7 +16,7 @@ from pcces import storage
 from pcces.runs import Run
 
 NAME, NEXT = "checkpoint.npz", ".checkpoint-next.npz"
-LAYOUT = 2  # what a state's arrays mean; 1 had plain sums of observations
+LAYOUT = 3  # what a state's arrays mean and how a search goes on from them; 1 had plain sums of observations, 2 no natural gradient
 
 
 class Checkpoint(NamedTuple):

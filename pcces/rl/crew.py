@@ -17,7 +17,7 @@ from pcces.engines.pool import Lost, Pool
 from pcces.envs.simulator import Simulator
 from pcces.estimation import estimate
 from pcces.rl.batched import BatchedWorker
-from pcces.rl.episodes import Chunk, Episode, EpisodeWorker, Played, Search, Shared
+from pcces.rl.episodes import Chunk, Episode, EpisodeWorker, Played, Search, Shared, learnt
 from pcces.rl.iteration import regularised
 from pcces.rl.normalizer import Normalizer, Seen, identity, update
 from pcces.rl.outcome import Outcome
@@ -150,10 +150,8 @@ class Crew:
     def seen(self, played: list[Played]) -> Seen:
         """What the normalisation learns from these episodes."""
         size = self.task.observation_size
-        sums = np.zeros(1 + 2 * size)
-        for p in played:
-            if p.lesson is not None:
-                sums = sums + p.lesson.seen
+        lesson = learnt(played)
+        sums = np.zeros(1 + 2 * size) if lesson is None else lesson.seen
         return Seen(sums[0], sums[1 : 1 + size], sums[1 + size :])
 
     def described(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -37,8 +37,8 @@ class Episode(NamedTuple):
 class Chunk(NamedTuple):
     """Episodes for one worker, and what is to be learnt from them beside their outcome.
 
-    `learn`: "observations" for the normalisation, "gradient" for the critic and the policy gradient too, "steps" for
-    every step as it was, or None.
+    `learn`: "observations" for the normalisation, "gradient" for the critic and the policy gradient too, "natural" for
+    the Fisher information as well, "steps" for every step as it was, or None.
     """
 
     episodes: tuple[Episode, ...]
@@ -63,12 +63,13 @@ Search = Callable[[], Strategy]  # makes a search distribution; can be sent to w
 
 
 class Lesson(NamedTuple):
-    """Sums over a chunk's episodes: the policy gradient, what the critic and the normalisation learn from.
+    """Sums over a chunk's episodes: the policy gradient, the Fisher information, what the critic and the normalisation learn from.
 
-    All but the last are empty where no gradient was asked for.
+    What was not asked for is empty.
     """
 
     gradient: np.ndarray
+    information: np.ndarray
     gram: np.ndarray
     moment: np.ndarray
     seen: np.ndarray  # (1 + 2 size,) the fields of `Seen`
@@ -77,6 +78,12 @@ class Lesson(NamedTuple):
 def added(a: Lesson, b: Lesson) -> Lesson:
     """What two chunks teach together."""
     return Lesson(*(one + other for one, other in zip(a, b)))
+
+
+def learnt(played: Sequence[Played]) -> Lesson | None:
+    """What all these episodes teach; nothing, if none of them was asked to."""
+    lessons = [p.lesson for p in played if p.lesson is not None]
+    return functools.reduce(added, lessons) if lessons else None
 
 
 class Steps(NamedTuple):
@@ -135,10 +142,8 @@ class EpisodeWorker:
         """Results of single episodes as one; an episode that took its worker down is a failed one."""
         whole = [self._failed(r.task, r.reason) if isinstance(r, Lost) else r for r in results]
         outcome = Outcome(*(np.concatenate(parts, axis=-1) for parts in zip(*(p.outcome for p in whole))))
-        lessons = [p.lesson for p in whole if p.lesson is not None]
-        lesson = functools.reduce(added, lessons) if lessons else None
         steps = tuple(one for p in whole for one in p.steps)
-        return Played(outcome, lesson, tuple(error for p in whole for error in p.errors), steps)
+        return Played(outcome, learnt(whole), tuple(error for p in whole for error in p.errors), steps)
 
     def _failed(self, chunk: Chunk, reason: str) -> Played:
         nan = np.full(1, np.nan, np.float32)
@@ -197,13 +202,16 @@ class EpisodeWorker:
         sums = seen_in(raw.astype(float), np.ones(raw.shape[1]), shared.normalizer.mean)
         seen = np.concatenate([np.atleast_1d(part) for part in sums])
         if chunk.learn == "observations":
-            return Lesson(*(np.zeros(0, np.float32),) * 3, seen), (), ()
+            return Lesson(*(np.zeros(0, np.float32),) * 4, seen), (), ()
         observations = normalise(shared.normalizer, raw)
         phi = surrogate.features(observations, self.simulator.max_steps)
         to_go = surrogate.returns_to_go(surrogate.priced(steps.rewards, steps.costs, shared.prices), self.discount)
         advantages = to_go - shared.critic @ phi
-        gradient = surrogate.policy_gradient(self.policy, x, observations, steps.actions, advantages)
-        return Lesson(gradient.astype(np.float32, copy=False), phi @ phi.T, phi @ to_go, seen), (), ()
+        slopes = surrogate.slopes(self.policy, x, observations, steps.actions)
+        gradient = surrogate.policy_gradient(slopes, advantages)
+        information = surrogate.fisher(slopes) if chunk.learn == "natural" else np.zeros(0)
+        gradient, information = (part.astype(np.float32, copy=False) for part in (gradient, information))
+        return Lesson(gradient, information, phi @ phi.T, phi @ to_go, seen), (), ()
 
 
 class Player:

@@ -18,7 +18,7 @@ from pcces.estimation import Estimate, estimate
 from pcces.rl.normalizer import Normalizer, Seen, carry_over, update
 from pcces.rl.policy import Policy
 from pcces.rl.settings import Settings
-from pcces.rl.surrogate import Critic, init_critic
+from pcces.rl.surrogate import Critic, init_critic, natural_step
 from pcces.strategies import Strategy
 
 Array = Any
@@ -94,10 +94,21 @@ def broken(e: Estimate, sigma: Array, settings: Settings) -> Array:
     return violation(upper_bounds(e, settings), settings.eps_c * sigma)
 
 
+def guidance(
+    policy: Policy, gradient: Array, information: Array | None, steps: Array, settings: Settings
+) -> tuple[Array | None, Array | None]:
+    """The surrogate to remember, and the natural gradient's part of d_k, from sums over an iteration's episodes."""
+    guide = gradient if settings.surrogate == "policy-gradient" else None
+    return guide, None if information is None else natural_step(policy, gradient, information, steps, settings.kl)
+
+
 def direction(
-    learner: Learner, directions: Array, y: Array, incumbent: Estimate, settings: Settings
+    learner: Learner, directions: Array, y: Array, incumbent: Estimate, stride: Array | None, settings: Settings
 ) -> tuple[Array, Array, Moments]:
-    """Steps 2 and 3: weights, d_k and its moments from the samples' outputs y (lambda, 1 + r)."""
+    """Steps 2 and 3: weights, d_k and its moments from the samples' outputs y (lambda, 1 + r).
+
+    d_k is what the samples say, and what the natural gradient says (`stride`).
+    """
     xp = array_namespace(y)
     allowed = settings.eps_c * learner.es.sigma
     f, c = y[:, 0], y[:, 1:] - allowed
@@ -105,7 +116,8 @@ def direction(
         near = xp.any((c > 0) & xp.isfinite(c), axis=0) | (upper_bounds(incumbent, settings) > allowed)
         f = f + xp.sum(learner.prices * xp.where(near, c, 0.0), axis=1)
     weights = make_strategy(settings).weights(strategies.SHAPINGS[settings.shaping](f))
-    return weights, *recombined(learner, weights @ directions, settings)
+    d, moments = recombined(learner, weights @ directions, settings)
+    return weights, d if stride is None else d + stride, moments
 
 
 def cost_prices(learner: Learner, costs: int, settings: Settings) -> Array:
@@ -115,7 +127,7 @@ def cost_prices(learner: Learner, costs: int, settings: Settings) -> Array:
 
 
 def recombined(learner: Learner, d: Array, settings: Settings) -> tuple[Array, Moments]:
-    """d_k from what the samples say: that itself, or with momentum, each coordinate in units of its usual size (Adam)."""
+    """What the samples say: that itself, or with momentum, each coordinate in units of its usual size (Adam)."""
     if settings.recombination == "mean":
         return d, learner.moments
     xp = array_namespace(d)

@@ -94,7 +94,6 @@ def step(
     both, trajectory = play(columns, keys=jnp.concatenate([my_share(member_keys), my_share(keys)]), record=True)
     members = gathered(jax.tree.map(lambda a: a[..., :episodes], both))
     own = gathered(jax.tree.map(lambda a: a[..., episodes:], both))
-    trajectory = jax.tree.map(lambda a: a[..., :episodes], trajectory)
 
     y = iteration.regularised(problem.outputs(members).reshape(lam, repeats, -1).mean(1), points, settings)
     fresh = problem.outputs(own)
@@ -103,8 +102,11 @@ def step(
     if settings.incumbent == "kept":
         known = learner.incumbent.n > 0
         incumbent = jax.tree.map(lambda old, new: jnp.where(known, old, new), learner.incumbent, incumbent)
-    guide, critic, seen = learn_from(policy, task, settings, learner, mine, trajectory)
-    weights, d, moments = iteration.direction(learner, directions, y, incumbent, settings)
+    assert trajectory is not None
+    if settings.kl == 0:  # the paper's surrogate is of the samples alone
+        columns, trajectory = mine, jax.tree.map(lambda a: a[..., :episodes], trajectory)
+    guide, stride, critic, seen = learn_from(policy, task, settings, learner, columns, trajectory)
+    weights, d, moments = iteration.direction(learner, directions, y, incumbent, stride, settings)
     x_trial = iteration.trial_point(learner, d, settings)
     trial_keys = keys[:n] if paired else jax.random.split(other_key, n)
     there = my_share(jnp.broadcast_to(x_trial[:, None], (x.size, n)))
@@ -147,11 +149,11 @@ def observed(trajectory: Trajectory | None, mean: Array) -> Seen:
 
 def learn_from(
     policy: Policy, task: Task, settings: Settings, learner: Learner, columns: Array, trajectory: Trajectory
-) -> tuple[Array | None, surrogate.Critic, Seen]:
-    """The surrogate G_k, the critic after these episodes, and what the normalisation learns from them."""
+) -> tuple[Array | None, Array | None, surrogate.Critic, Seen]:
+    """The surrogate G_k, a step along the natural gradient, the critic after these episodes, and what the normalisation learns."""
     seen = observed(trajectory, learner.normalizer.mean)
-    if settings.surrogate != "policy-gradient":
-        return None, learner.critic, summed(seen)
+    if settings.lesson == "observations":
+        return None, None, learner.critic, summed(seen)
     alive = trajectory.alive.astype(jnp.float32)
     observations = normalise(learner.normalizer, jnp.moveaxis(trajectory.observations, 1, 0))  # (size, T, B)
     phi = surrogate.features(observations, task.max_steps) * alive
@@ -160,9 +162,10 @@ def learn_from(
     worth = surrogate.priced(trajectory.rewards, jnp.moveaxis(trajectory.costs, 1, 0), prices)
     to_go = surrogate.returns_to_go(worth, settings.discount)
     advantages = (to_go - (learner.critic.weights @ phi).reshape(to_go.shape)) * alive
-    actions = jnp.moveaxis(trajectory.actions, 0, -2)
-    guide = surrogate.policy_gradient(policy, columns, observations, actions, advantages)
-    sums = seen, guide, (advantages**2).sum(), phi @ phi.T, phi @ to_go.reshape(-1)
-    seen, guide, squares, gram, moment = summed(sums)
-    scale = jnp.sqrt(squares / seen.count) + 1e-8
-    return guide / scale, surrogate.learn(learner.critic, gram, moment), seen
+    slopes = surrogate.slopes(policy, columns, observations, jnp.moveaxis(trajectory.actions, 0, -2))
+    gradient = surrogate.policy_gradient(slopes, advantages)
+    information = surrogate.fisher(slopes, alive) if settings.lesson == "natural" else None
+    sums = seen, gradient, information, phi @ phi.T, phi @ to_go.reshape(-1)
+    seen, gradient, information, gram, moment = summed(sums)
+    guide, stride = iteration.guidance(policy, gradient, information, seen.count, settings)
+    return guide, stride, surrogate.learn(learner.critic, gram, moment), seen

@@ -13,7 +13,7 @@ import numpy as np
 from pcces.estimation import estimate
 from pcces.rl import iteration, surrogate
 from pcces.rl.crew import Crew
-from pcces.rl.episodes import Episode, member_normals
+from pcces.rl.episodes import Episode, learnt, member_normals
 from pcces.rl.iteration import Learner
 from pcces.rl.normalizer import Normalizer, identity
 from pcces.rl.outcome import Outcome
@@ -148,12 +148,9 @@ class PCCESDriver:
         crew.share_population(
             x, learner.normalizer, seed, k, learner.es.sigma_es, basis_only, learner.critic.weights, prices
         )
-        guided = s.surrogate == "policy-gradient"
+        own = [Episode(-1, 1, int(e)) for e in own_seeds]
         sampled, mine = crew.play_groups(
-            [
-                (members(member_seeds, mirror_seeds), "gradient" if guided else "observations"),
-                ([Episode(-1, 1, int(e)) for e in own_seeds], None),
-            ]
+            [(members(member_seeds, mirror_seeds), s.lesson), (own, s.lesson if s.kl else None)]
         )
         y = crew.outputs(sampled).reshape(s.population, s.member_episodes, -1).mean(1)
         y = iteration.regularised(y, points, s)
@@ -162,16 +159,19 @@ class PCCESDriver:
         incumbent = estimate(samples[:n])
         if s.incumbent == "kept" and learner.incumbent.n > 0:
             incumbent = learner.incumbent
-        guide, critic = None, learner.critic
-        if guided and sampled.lesson is not None:
-            guide = sampled.lesson.gradient
-            critic = surrogate.learn(learner.critic, sampled.lesson.gram, sampled.lesson.moment)
-        weights, d, moments = iteration.direction(learner, directions, y, incumbent, s)
+        seen = crew.seen([sampled, mine])
+        guide, stride, critic = None, None, learner.critic
+        lesson = learnt([sampled, mine])
+        if lesson is not None and s.lesson != "observations":
+            information = lesson.information if s.lesson == "natural" else None
+            guide, stride = iteration.guidance(crew.policy, lesson.gradient, information, np.float32(seen.count), s)
+            critic = surrogate.learn(learner.critic, lesson.gram, lesson.moment)
+        weights, d, moments = iteration.direction(learner, directions, y, incumbent, stride, s)
         x_trial = iteration.trial_point(learner, d, s)
         there = crew.play_point(x_trial, learner.normalizer, [int(e) for e in trial_seeds])
         trial_samples = iteration.regularised(crew.outputs(there), x_trial, s)
         after, metrics = iteration.conclude(
             crew.policy, learner, directions, weights, d, moments, x_trial, estimate(trial_samples), incumbent,
-            iteration.credited(trial_samples, samples[:n], s), guide, critic, crew.seen([sampled]), s,
+            iteration.credited(trial_samples, samples[:n], s), guide, critic, seen, s,
         )  # fmt: skip
         return after, metrics | crew.described(x, learner.normalizer, mine, fresh, [sampled, mine, there])

@@ -42,6 +42,9 @@ class Settings:
     recombination: str = "adam"  # mean: d_k is the samples' weighted mean; adam: that with momentum, coordinates alike
     momentum: float = 0.9  # what remains of the mean direction, and
     momentum_squares: float = 0.99  # of its squares, an iteration later
+    kl: float = (
+        0.01  # how far the natural policy gradient's part of d_k moves the policy, as a KL divergence; 0: no such part
+    )
     discount: float = 0.99  # of the surrogate's returns, and of the objective's where `discounted`
     # Objective and constraints
     mu: float = 1e-4
@@ -84,6 +87,7 @@ class Settings:
         need(0 <= self.alpha <= 1 and self.m >= 1, "guided search needs 0 <= alpha <= 1 and m >= 1")
         need(0 < self.price_shrink <= 1 <= self.price_growth, "price_growth must be at least 1, price_shrink in (0, 1]")
         need(self.doubt >= 0, f"doubt must not be negative, got {self.doubt}")
+        need(self.kl >= 0, f"kl must not be negative, got {self.kl}")
         need(0 < self.discount <= 1, f"discount must lie in (0, 1], got {self.discount}")
         choices = {
             "sigma_es": ("fixed", "tied"),
@@ -96,6 +100,13 @@ class Settings:
         for name, allowed in choices.items():
             value = getattr(self, name)
             need(value in allowed, f"{name} must be one of {', '.join(allowed)}, got {value!r}")
+
+    @property
+    def lesson(self) -> str:
+        """What is to be learnt from the episodes of an iteration, beside their outcome (pcces.rl.episodes)."""
+        if self.kl > 0:
+            return "natural"
+        return "gradient" if self.surrogate == "policy-gradient" else "observations"
 
     @property
     def rule(self) -> Rule:
@@ -120,6 +131,7 @@ PAPER = Settings(
     shrink=0.99,
     beta=5.0,
     recombination="mean",
+    kl=0.0,
     warm_up=20,
     initial_tries=1,
     last_layer=1.0,

@@ -1,7 +1,8 @@
-"""The surrogate gradient of guided search (appendix B): each member's actor-critic policy gradient.
+"""The surrogate gradient of guided search (appendix B): the actor-critic policy gradient of all episodes played.
 
-G = sum_t A_t grad log pi(a_t | s_t) with A_t = R_t - V_v(s_t), averaged over the population. The gradient of the tanh
-network is written out, so that workers can compute it in NumPy and the device in JAX with one implementation.
+G = sum_t A_t grad log pi(a_t | s_t) with A_t = R_t - V_v(s_t). The gradient of the tanh network is written out, so that
+workers can compute it in NumPy and the device in JAX with one implementation. Divided by the policy's Fisher information
+it is the natural gradient, of which a step goes into d_k.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import math
 from typing import Any, NamedTuple
 
 from pcces.arrays import array_namespace
-from pcces.factor import inverse_factor
+from pcces.factor import inverse, inverse_factor
 from pcces.rl.policy import Policy, affine, back
 
 Array = Any
@@ -26,6 +27,7 @@ class Critic(NamedTuple):
 
 DECAY = 0.9  # of what the critic learnt an iteration ago
 RIDGE = 1e-3
+DAMPING = 1e-3  # of the Fisher information, beside its mean
 
 
 def init_critic(observation_size: int, like: Array) -> Critic:
@@ -92,26 +94,79 @@ def learn(critic: Critic, gram: Array, moment: Array) -> Critic:
     return Critic(gram, moment, factor.T @ (factor @ moment))
 
 
-def policy_gradient(policy: Policy, x: Array, observations: Array, actions: Array, advantages: Array) -> Array:
-    """sum_t A_t grad_x log pi_x(a_t | s_t) for one member: x (n,), normalised observations (size, T), A (T,).
+class Slopes(NamedTuple):
+    """Of log pi(a_t | s_t), step by step: what goes into each layer (a one for its bias included), the slopes in what
+    comes out of it, and those in the log standard deviations. The first axis is features."""
 
-    For a population, x (n, B), observations (size, T, B) and A (T, B) give the sum over its members.
-    """
+    inputs: list[Array]
+    outputs: list[Array]
+    log_std: Array
+
+
+def slopes(policy: Policy, x: Array, observations: Array, actions: Array) -> Slopes:
+    """Of one member, x (n,) and its normalised observations (size, T), or of a population, (n, B) and (size, T, B)."""
     xp = array_namespace(x)
     layers, log_std = policy.unpack(x)
     inputs = [observations]
     for layer in layers[:-1]:
         inputs.append(xp.tanh(affine(layer, inputs[-1])))
-    slopes, log_std_slopes = policy.score(affine(layers[-1], inputs[-1]), log_std, actions)
-    delta = slopes * advantages
+    delta, log_std_slopes = policy.score(affine(layers[-1], inputs[-1]), log_std, actions)
+    outputs = [delta]
+    for layer, h in reversed(list(zip(layers[1:], inputs[1:]))):
+        delta = back(layer, delta) * (1 - h**2)
+        outputs.insert(0, delta)
+    with_one = [_flat(xp.concat([h, xp.ones_like(h[:1])])) for h in inputs]
+    return Slopes(with_one, [_flat(delta) for delta in outputs], _flat(log_std_slopes))
 
-    def flat(rows: Array) -> Array:
-        return xp.reshape(rows, (rows.shape[0], math.prod(rows.shape[1:])))
 
+def policy_gradient(found: Slopes, advantages: Array) -> Array:
+    """sum_t A_t grad_x log pi_x(a_t | s_t) over all steps, with their advantages (T,) or (T, B)."""
+    xp = array_namespace(advantages)
+    a = xp.reshape(advantages, (-1,))
+    layers = [xp.reshape(h @ (delta * a).T, (-1,)) for h, delta in zip(found.inputs, found.outputs)]
+    return xp.concat([*layers, found.log_std @ a])
+
+
+def fisher(found: Slopes, alive: Array | None = None) -> Array:
+    """The Fisher information of the policy in Kronecker factors (Martens and Grosse 2015), summed over steps, as one vector.
+
+    A layer's part is close to the product of sum h h^T, h what goes in, and sum s s^T, s the slopes in what comes out:
+    small matrices, which workers can add up, where the whole has n^2 numbers. `alive` says which steps count.
+    """
+    xp = array_namespace(found.log_std)
     parts = []
-    for number, h in reversed(list(enumerate(inputs))):
-        with_one = xp.concat([h, xp.ones_like(h[:1])])  # the bias is the weight of a one: one product for both
-        parts.append(xp.reshape(flat(with_one) @ flat(delta).T, (-1,)))
-        if number:
-            delta = back(layers[number], delta) * (1 - h**2)
-    return xp.concat([*reversed(parts), xp.sum(flat(log_std_slopes * advantages), axis=1)])
+    for rows in (rows for layer in zip(found.inputs, found.outputs) for rows in layer):
+        counted = rows if alive is None else rows * xp.reshape(alive, (-1,))
+        parts.append(xp.reshape(counted @ rows.T, (-1,)))
+    return xp.concat(parts)
+
+
+def natural_step(policy: Policy, gradient: Array, information: Array, steps: Array, kl: float) -> Array:
+    """A step uphill along the natural gradient, as far as the policy's actions change by a KL divergence of `kl`.
+
+    From sums over `steps` steps: the policy gradient, of which only the direction matters, and the Fisher information.
+    """
+    xp = array_namespace(gradient)
+    length = xp.linalg.vector_norm(gradient)
+    usable = xp.isfinite(length) & (length > 0)
+    unit = xp.where(usable, gradient / xp.where(usable, length, 1.0), 0.0)
+
+    def divided(size: int) -> Array:
+        nonlocal information
+        a, information = xp.reshape(information[: size**2], (size, size)) / steps, information[size**2 :]
+        damping = DAMPING * xp.linalg.trace(a) / size
+        return inverse(a + damping * xp.eye(size, dtype=a.dtype))
+
+    parts, i = [], 0
+    for inputs, outputs in policy.shapes:
+        size = (inputs + 1) * outputs
+        part = xp.reshape(unit[i : i + size], (inputs + 1, outputs))
+        parts.append(xp.reshape(divided(inputs + 1) @ part @ divided(outputs), (-1,)))
+        i += size
+    natural = xp.concat([*parts, unit[i:] / 2])  # a normal distribution has two of it for each log standard deviation
+    return natural * xp.sqrt(2 * kl / (unit @ natural + 1e-12))
+
+
+def _flat(rows: Array) -> Array:
+    """(features, steps) of (features, T) or (features, T, B)."""
+    return array_namespace(rows).reshape(rows, (rows.shape[0], math.prod(rows.shape[1:])))
