@@ -285,7 +285,9 @@ def test_training_learns_and_certifies():
     assert set(run.metrics) >= {"iteration", "return", "entropy", "length", "sigma", "success", "steps", "seconds"}
 
 
-@pytest.mark.parametrize("change", [{}, {"preset": "paper"}, {"surrogate": "updates"}, {"surrogate": "none"}])
+@pytest.mark.parametrize(
+    "change", [{}, {"preset": "paper"}, {"surrogate": "updates", "kl": 0.01}, {"surrogate": "none"}, {"kl": 0.01}]
+)
 def test_presets_and_surrogates_run_on_both_kinds_of_constraint(change):
     change = {**TINY, **change}
     if change.get("preset") == "paper":

@@ -25,7 +25,15 @@ from pcces.rl.settings import make_settings
 from pcces.rl.train import train
 
 SMALL = dict(
-    population=8, episodes=3, metric_episodes=4, member_episodes=2, initial_tries=2, warm_up=1, m=3, hidden=(5, 4)
+    population=8,
+    episodes=3,
+    metric_episodes=4,
+    member_episodes=2,
+    initial_tries=2,
+    warm_up=1,
+    m=3,
+    hidden=(5, 4),
+    kl=0.01,
 )
 
 

@@ -42,9 +42,7 @@ class Settings:
     recombination: str = "adam"  # mean: d_k is the samples' weighted mean; adam: that with momentum, coordinates alike
     momentum: float = 0.9  # what remains of the mean direction, and
     momentum_squares: float = 0.99  # of its squares, an iteration later
-    kl: float = (
-        0.01  # how far the natural policy gradient's part of d_k moves the policy, as a KL divergence; 0: no such part
-    )
+    kl: float = 0.0  # how far a step along the natural policy gradient in d_k moves the policy (KL divergence); 0: none
     discount: float = 0.99  # of the surrogate's returns, and of the objective's where `discounted`
     # Objective and constraints
     mu: float = 1e-4
@@ -131,7 +129,6 @@ PAPER = Settings(
     shrink=0.99,
     beta=5.0,
     recombination="mean",
-    kl=0.0,
     warm_up=20,
     initial_tries=1,
     last_layer=1.0,

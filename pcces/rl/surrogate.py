@@ -27,7 +27,7 @@ class Critic(NamedTuple):
 
 DECAY = 0.9  # of what the critic learnt an iteration ago
 RIDGE = 1e-3
-DAMPING = 1e-3  # of the Fisher information, beside its mean
+DAMPING = 1e-2  # of the Fisher information, beside its mean
 
 
 def init_critic(observation_size: int, like: Array) -> Critic:
