@@ -34,6 +34,7 @@ SMALL = dict(
     m=3,
     hidden=(5, 4),
     kl=0.01,
+    stride_episodes=2,
 )
 
 
@@ -207,6 +208,22 @@ def test_long_evaluations_say_how_far_they_are(capsys, monkeypatch):
     with EpisodeProgress(True) as shown:
         shown.update(5, 5)
     assert capsys.readouterr().err == ""  # nothing was left to wait for
+
+
+def test_points_played_together_are_each_point_alone():
+    sim = simulator("CartPole-v1", max_steps=60)
+    engine = engine_for(sim)
+    try:
+        crew = engine.crew
+        rng = np.random.default_rng(0)
+        points = rng.normal(size=(3, crew.policy.size)).astype(np.float32)
+        plain = identity(np.zeros(4, np.float32))
+        together = crew.play_points(points, plain, [5, 6, 7, 8])
+        alone = [crew.play_point(x, plain, [5, 6, 7, 8]) for x in points]
+        assert all(same(a.outcome, b.outcome) for a, b in zip(together, alone))
+        assert not same(together[0].outcome, together[1].outcome)
+    finally:
+        engine.close()
 
 
 @pytest.mark.parametrize("where", ["device", "workers"])

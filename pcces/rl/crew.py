@@ -71,7 +71,7 @@ class Crew:
         self.pool.share(Shared(x, normalizer, weights, seed, k, np.float32(sigma_es), strategy, prices))
 
     def share_point(self, x: np.ndarray, normalizer: Normalizer) -> None:
-        """Episodes from now on are of x alone."""
+        """Episodes from now on are of x alone, or of several points, its rows."""
         self.pool.share(Shared(x, normalizer, np.zeros(0, np.float32)))
 
     def play_groups(self, groups: list[tuple[list[Episode], str | None]], greedy: bool = False) -> list[Played]:
@@ -104,6 +104,11 @@ class Crew:
         """An episode of x for each seed."""
         self.share_point(x, normalizer)
         return self.play_groups([([Episode(-1, 1, int(s)) for s in seeds], learn)], greedy)[0]
+
+    def play_points(self, points: np.ndarray, normalizer: Normalizer, seeds: Sequence[int]) -> list[Played]:
+        """The same episodes of several points, the rows, all at once."""
+        self.share_point(points, normalizer)
+        return self.play_groups([([Episode(-1 - i, 1, int(s)) for s in seeds], None) for i in range(len(points))])
 
     def play(self, x: np.ndarray, normalizer: Normalizer, episodes: int, seed: int, greedy: bool = False) -> Outcome:
         """Fresh episodes of one policy."""

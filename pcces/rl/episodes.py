@@ -27,7 +27,8 @@ BLOCK = 1000  # steps whose noise is drawn at once
 
 
 class Episode(NamedTuple):
-    """One episode to play: member `row` of the population with `sign`, or the shared point where row is negative."""
+    """One episode to play: member `row` of the population with `sign`; or, where row is negative, the shared point, or
+    shared point -1 - row of several."""
 
     row: int
     sign: int
@@ -49,7 +50,7 @@ class Chunk(NamedTuple):
 class Shared(NamedTuple):
     """What every episode of an iteration depends on; where only x itself is played, the first two fields are enough."""
 
-    x: np.ndarray  # the incumbent, or whichever point is to be played
+    x: np.ndarray  # the incumbent, or whichever points are to be played
     normalizer: Normalizer
     critic: np.ndarray  # its weights
     seed: int = 0
@@ -180,7 +181,7 @@ class EpisodeWorker:
 
     def _point(self, shared: Shared, episode: Episode) -> np.ndarray:
         if episode.row < 0:
-            return shared.x
+            return np.atleast_2d(shared.x)[-1 - episode.row]
         if episode.row != self._row:
             assert self.search is not None
             strategy = self.search()

@@ -22,6 +22,7 @@ from pcces.rl.surrogate import Critic, init_critic, natural_step
 from pcces.strategies import Strategy
 
 Array = Any
+STRIDES = (0.0, 0.1, 0.3, 1.0)  # how much of the step along the natural gradient may go into d_k
 PRICES = 1e3  # how far prices may move from rho, up and down
 
 
@@ -102,22 +103,31 @@ def guidance(
     return guide, None if information is None else natural_step(policy, gradient, information, steps, settings.kl)
 
 
-def direction(
-    learner: Learner, directions: Array, y: Array, incumbent: Estimate, stride: Array | None, settings: Settings
-) -> tuple[Array, Array, Moments]:
-    """Steps 2 and 3: weights, d_k and its moments from the samples' outputs y (lambda, 1 + r).
-
-    d_k is what the samples say, and what the natural gradient says (`stride`).
-    """
+def merit(learner: Learner, y: Array, incumbent: Estimate, settings: Settings) -> Array:
+    """What points are compared by, from their outputs y (count, 1 + r): f, and all that a constraint takes up at its
+    price, unless it is far away."""
     xp = array_namespace(y)
     allowed = settings.eps_c * learner.es.sigma
     f, c = y[:, 0], y[:, 1:] - allowed
-    if settings.restoration == "merit":  # all that a constraint takes up has its price, unless it is far away
-        near = xp.any((c > 0) & xp.isfinite(c), axis=0) | (upper_bounds(incumbent, settings) > allowed)
-        f = f + xp.sum(learner.prices * xp.where(near, c, 0.0), axis=1)
+    if settings.restoration != "merit":
+        return f
+    near = xp.any((c > 0) & xp.isfinite(c), axis=0) | (upper_bounds(incumbent, settings) > allowed)
+    return f + xp.sum(learner.prices * xp.where(near, c, 0.0), axis=1)
+
+
+def direction(
+    learner: Learner, directions: Array, y: Array, incumbent: Estimate, settings: Settings
+) -> tuple[Array, Array, Moments]:
+    """Steps 2 and 3: weights, d_k and its moments from the samples' outputs y (lambda, 1 + r)."""
+    f = merit(learner, y, incumbent, settings)
     weights = make_strategy(settings).weights(strategies.SHAPINGS[settings.shaping](f))
-    d, moments = recombined(learner, weights @ directions, settings)
-    return weights, d if stride is None else d + stride, moments
+    return weights, *recombined(learner, weights @ directions, settings)
+
+
+def lengthened(d: Array, stride: Array, settings: Settings) -> Array:
+    """What d_k may be, a row each: what the samples say, with more and more of the step along the natural gradient."""
+    xp = array_namespace(d)
+    return xp.stack([d + share * stride for share in (STRIDES if settings.stride_episodes else (1.0,))])
 
 
 def cost_prices(learner: Learner, costs: int, settings: Settings) -> Array:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from pcces.engines.device import Program, compiled, gathered, my_share, summed
 from pcces.envs.task import Task
-from pcces.estimation import estimate
+from pcces.estimation import Estimate, estimate
 from pcces.rl import iteration, surrogate
 from pcces.rl.iteration import Learner
 from pcces.rl.normalizer import Normalizer, Seen, identity, normalise, seen_in, update
@@ -28,10 +28,11 @@ INITIAL_EPISODES = 4  # episodes by which a random policy is judged before the f
 def program(task: Task, policy: Policy, problem: Problem, settings: Settings) -> Program:
     """PCCES on this task."""
     members, n = settings.population * settings.member_episodes, settings.metric_episodes
+    tries = len(iteration.STRIDES) * settings.stride_episodes
     return Program(
         partial(first, task, policy, problem, settings),
         partial(step, task, policy, problem, settings),
-        math.gcd(members, n, settings.episodes),
+        math.gcd(members, n, settings.episodes, tries),
         partial(blank, task, policy, problem, settings),
     )
 
@@ -106,7 +107,11 @@ def step(
     if settings.kl == 0:  # the paper's surrogate is of the samples alone
         columns, trajectory = mine, jax.tree.map(lambda a: a[..., :episodes], trajectory)
     guide, stride, critic, seen = learn_from(policy, task, settings, learner, columns, trajectory)
-    weights, d, moments = iteration.direction(learner, directions, y, incumbent, stride, settings)
+    weights, d, moments = iteration.direction(learner, directions, y, incumbent, settings)
+    tried = jnp.float32(0)
+    if stride is not None:
+        try_key = jax.random.fold_in(other_key, 1)
+        d, tried = with_stride(problem, settings, learner, d, stride, incumbent, play, try_key)
     x_trial = iteration.trial_point(learner, d, settings)
     trial_keys = keys[:n] if paired else jax.random.split(other_key, n)
     there = my_share(jnp.broadcast_to(x_trial[:, None], (x.size, n)))
@@ -117,8 +122,29 @@ def step(
         policy, learner, directions, weights, d, moments, x_trial, estimate(trial_samples), incumbent,
         iteration.credited(trial_samples, samples[:n], settings), guide, critic, seen, settings,
     )  # fmt: skip
-    steps = members.length.sum() + own.length.sum() + trial_outcome.length.sum()
+    steps = members.length.sum() + own.length.sum() + tried + trial_outcome.length.sum()
     return after, metrics | described(x, learner.normalizer, own, fresh, steps)
+
+
+def with_stride(
+    problem: Problem,
+    settings: Settings,
+    learner: Learner,
+    d: Array,
+    stride: Array,
+    incumbent: Estimate,
+    play: Any,
+    key: Array,
+) -> tuple[Array, Array]:
+    """d_k with as much of the step along the natural gradient as some episodes of each length speak for; and their steps."""
+    several, repeats = iteration.lengthened(d, stride, settings), settings.stride_episodes
+    if len(several) == 1:
+        return several[0], jnp.float32(0)
+    points = jax.vmap(lambda row: iteration.trial_point(learner, row, settings))(several)
+    keys = jnp.tile(jax.random.split(key, repeats), len(points))
+    found = gathered(play(my_share(jnp.repeat(points, repeats, axis=0).T), keys=my_share(keys))[0])
+    y = iteration.regularised(problem.outputs(found).reshape(len(points), repeats, -1).mean(1), points, settings)
+    return several[jnp.argmin(iteration.merit(learner, y, incumbent, settings))], found.length.sum()
 
 
 def problem_discount(problem: Problem, settings: Settings) -> float:

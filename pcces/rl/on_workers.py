@@ -10,10 +10,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from pcces.estimation import estimate
+from pcces.estimation import Estimate, estimate
 from pcces.rl import iteration, surrogate
 from pcces.rl.crew import Crew
-from pcces.rl.episodes import Episode, learnt, member_normals
+from pcces.rl.episodes import Episode, Played, learnt, member_normals
 from pcces.rl.iteration import Learner
 from pcces.rl.normalizer import Normalizer, identity
 from pcces.rl.outcome import Outcome
@@ -166,7 +166,10 @@ class PCCESDriver:
             information = lesson.information if s.lesson == "natural" else None
             guide, stride = iteration.guidance(crew.policy, lesson.gradient, information, np.float32(seen.count), s)
             critic = surrogate.learn(learner.critic, lesson.gram, lesson.moment)
-        weights, d, moments = iteration.direction(learner, directions, y, incumbent, stride, s)
+        weights, d, moments = iteration.direction(learner, directions, y, incumbent, s)
+        tried: list[Played] = []
+        if stride is not None:
+            d, tried = self._with_stride(learner, d, stride, incumbent, rng.integers(2**31, size=s.stride_episodes))
         x_trial = iteration.trial_point(learner, d, s)
         there = crew.play_point(x_trial, learner.normalizer, [int(e) for e in trial_seeds])
         trial_samples = iteration.regularised(crew.outputs(there), x_trial, s)
@@ -174,4 +177,17 @@ class PCCESDriver:
             crew.policy, learner, directions, weights, d, moments, x_trial, estimate(trial_samples), incumbent,
             iteration.credited(trial_samples, samples[:n], s), guide, critic, seen, s,
         )  # fmt: skip
-        return after, metrics | crew.described(x, learner.normalizer, mine, fresh, [sampled, mine, there])
+        return after, metrics | crew.described(x, learner.normalizer, mine, fresh, [sampled, mine, *tried, there])
+
+    def _with_stride(
+        self, learner: Learner, d: np.ndarray, stride: np.ndarray, incumbent: Estimate, seeds: np.ndarray
+    ) -> tuple[np.ndarray, list[Played]]:
+        """d_k with as much of the step along the natural gradient as episodes of each length speak for; and these."""
+        s, several = self.settings, iteration.lengthened(d, stride, self.settings)
+        if len(several) == 1:
+            return several[0], []
+        points = np.stack([iteration.trial_point(learner, row, s) for row in several])
+        played = self.crew.play_points(points, learner.normalizer, [int(e) for e in seeds])
+        y = np.stack([self.crew.outputs(one).mean(0) for one in played])
+        best = np.argmin(iteration.merit(learner, iteration.regularised(y, points, s), incumbent, s))
+        return several[best], played

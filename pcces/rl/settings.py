@@ -43,6 +43,7 @@ class Settings:
     momentum: float = 0.9  # what remains of the mean direction, and
     momentum_squares: float = 0.99  # of its squares, an iteration later
     kl: float = 0.0  # how far a step along the natural policy gradient in d_k moves the policy (KL divergence); 0: none
+    stride_episodes: int = 0  # by which lengths of that step are compared; 0: always its whole length
     discount: float = 0.99  # of the surrogate's returns, and of the objective's where `discounted`
     # Objective and constraints
     mu: float = 1e-4
@@ -86,6 +87,7 @@ class Settings:
         need(0 < self.price_shrink <= 1 <= self.price_growth, "price_growth must be at least 1, price_shrink in (0, 1]")
         need(self.doubt >= 0, f"doubt must not be negative, got {self.doubt}")
         need(self.kl >= 0, f"kl must not be negative, got {self.kl}")
+        need(self.stride_episodes >= 0, f"stride_episodes must not be negative, got {self.stride_episodes}")
         need(0 < self.discount <= 1, f"discount must lie in (0, 1], got {self.discount}")
         choices = {
             "sigma_es": ("fixed", "tied"),
@@ -146,7 +148,7 @@ PAPER = Settings(
 PRESETS = {"default": Settings(), "paper": PAPER}
 CALM = {"initial_tries": 1, "last_layer": 0.3}  # a start for episodes too slow to try a thousand policies
 # What the defaults become on slow episodes, where nets are wider and little is seen of a sample (docs/findings.md).
-SLOW = CALM | {"member_episodes": 1, "sigma_max": 8.0, "sigma_es_min": 0.3}
+SLOW = CALM | {"member_episodes": 1, "stride_episodes": 8, "sigma_max": 8.0, "sigma_es_min": 0.3}
 
 
 def make_settings(preset: str = "default", **given: Any) -> Settings:
