@@ -149,6 +149,7 @@ def split(args):
         archive = jax.random.normal(key(1), (settings.m, policy.size))
         keys = jax.random.split(key(2), population + looks)
         trajectory = jax.jit(lambda x: rollout(task, policy, x, normalizer, keys, record=True)[1])(columns)  # noqa: B023
+        trajectory = jax.tree.map(lambda a: a[..., :population], trajectory)  # noqa: B023
 
         def recorded(x, keys=keys, policy=policy):
             outcome, trajectory = rollout(task, policy, x, normalizer, keys, record=True)
@@ -159,14 +160,14 @@ def split(args):
 
         def surrogate(x, trajectory=trajectory, policy=policy, settings=settings, learner=learner):
             one = partial(on_device.learn_from, policy, task, settings, learner)
-            guide, stride, critic, _ = jax.vmap(one, axis_name=EPISODES, axis_size=1, in_axes=None)(x, trajectory)
-            return guide.sum() + stride.sum() + critic.weights.sum()
+            guide, _, critic, _ = jax.vmap(one, axis_name=EPISODES, axis_size=1, in_axes=None)(x, trajectory)
+            return guide.sum() + critic.weights.sum()
 
         def basis(rows):
             return orthonormal_rows(rows)[0].sum()
 
         parts = {
-            "rollout": (recorded, columns), "surrogate": (surrogate, columns), "basis": (basis, archive),
+            "rollout": (recorded, columns), "surrogate": (surrogate, columns[:, :population]), "basis": (basis, archive),
             "trial": (trial, columns[:, :episodes]),
         }  # fmt: skip
         for name, (function, x) in parts.items():

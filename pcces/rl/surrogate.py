@@ -1,4 +1,4 @@
-"""The surrogate gradient of guided search (appendix B): the actor-critic policy gradient of all episodes played.
+"""The surrogate gradient of guided search (appendix B): the actor-critic policy gradient of the episodes played.
 
 G = sum_t A_t grad log pi(a_t | s_t) with A_t = R_t - V_v(s_t). The gradient of the tanh network is written out, so that
 workers can compute it in NumPy and the device in JAX with one implementation. Divided by the policy's Fisher information
