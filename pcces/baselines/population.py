@@ -230,7 +230,7 @@ class PopulationDriver:
         )
         f = np.zeros(s.population, np.float32)
         f[used] = finite(fitness(self.problem, s, crew.outputs(sampled).reshape(2 * pairs, s.member_episodes, -1)))
-        after, own = jax.tree.map(np.asarray, self._conclude(state, directions, used, f, crew.seen([sampled])))
+        after, own = jax.tree.map(np.asarray, self._conclude(state, directions, used, f, crew.seen(sampled.lesson)))
         metrics = crew.described(x, state.normalizer, mine, crew.outputs(mine), [sampled, mine])
         return after, metrics | own
 

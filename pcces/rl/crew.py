@@ -17,7 +17,7 @@ from pcces.engines.pool import Lost, Pool
 from pcces.envs.simulator import Simulator
 from pcces.estimation import estimate
 from pcces.rl.batched import BatchedWorker
-from pcces.rl.episodes import Chunk, Episode, EpisodeWorker, Played, Search, Shared, learnt
+from pcces.rl.episodes import Chunk, Episode, EpisodeWorker, Lesson, Played, Search, Shared, learnt
 from pcces.rl.iteration import regularised
 from pcces.rl.normalizer import Normalizer, Seen, identity, update
 from pcces.rl.outcome import Outcome
@@ -139,7 +139,7 @@ class Crew:
         ]
         seeds = [int(v) for v in rng.integers(2**31, size=2)]
         if s.normalise:
-            seen = self.seen([self.play_point(x, normalizer, seeds, "observations") for x in points])
+            seen = self.seen(learnt([self.play_point(x, normalizer, seeds, "observations") for x in points]))
             normalizer = update(normalizer, seen, frozen=np.bool_(False))
         best = 0
         if tries > 1:
@@ -152,10 +152,9 @@ class Crew:
         y = np.asarray(self.problem.outputs(played.outcome), dtype=np.float32)
         return np.where(np.all(np.isfinite(y), axis=1, keepdims=True), y, np.float32(math.inf))
 
-    def seen(self, played: list[Played]) -> Seen:
-        """What the normalisation learns from these episodes."""
+    def seen(self, lesson: Lesson | None) -> Seen:
+        """What the normalisation learns."""
         size = self.task.observation_size
-        lesson = learnt(played)
         sums = np.zeros(1 + 2 * size) if lesson is None else lesson.seen
         return Seen(sums[0], sums[1 : 1 + size], sums[1 + size :])
 

@@ -159,9 +159,9 @@ class PCCESDriver:
         incumbent = estimate(samples[:n])
         if s.incumbent == "kept" and learner.incumbent.n > 0:
             incumbent = learner.incumbent
-        seen = crew.seen([sampled, mine])
-        guide, stride, critic = None, None, learner.critic
         lesson = learnt([sampled, mine])
+        seen = crew.seen(lesson)
+        guide, stride, critic = None, None, learner.critic
         if lesson is not None and s.lesson != "observations":
             information = lesson.information if s.lesson == "natural" else None
             guide, stride = iteration.guidance(crew.policy, lesson.gradient, information, np.float32(seen.count), s)
