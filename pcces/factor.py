@@ -10,6 +10,9 @@ from typing import Any
 
 from pcces.arrays import Array, array_namespace
 
+# Inverses of larger matrices are for the library, on a GPU too: 0.34 ms of an H200 instead of 0.65 at 65 x 65.
+LARGEST = 64
+
 
 def inverse_factor(a: Array, tolerance: float = 1e-4) -> tuple[Array, Array]:
     """T with T a T^T = I on the space where `a` has energy, and the dimension of that space; T's other rows are zero.
@@ -40,7 +43,7 @@ def inverse(a: Array) -> Array:
            [0.  , 0.25]])
     """
     xp = array_namespace(a)
-    if _on_gpu(xp):
+    if _on_gpu(xp) and a.shape[0] <= LARGEST:
         factor, _ = inverse_factor(a, 0.0)
         return factor.T @ factor
     return xp.linalg.inv(a)

@@ -42,7 +42,7 @@ class Settings:
     recombination: str = "adam"  # mean: d_k is the samples' weighted mean; adam: that with momentum, coordinates alike
     momentum: float = 0.9  # what remains of the mean direction, and
     momentum_squares: float = 0.99  # of its squares, an iteration later
-    kl: float = 0.0  # how far a step along the natural policy gradient in d_k moves the policy (KL divergence); 0: none
+    kl: float = 0.01  # how far a step along the natural policy gradient in d_k moves the policy (KL); 0: none
     stride_episodes: int = 0  # by which lengths of that step are compared; 0: always its whole length
     discount: float = 0.99  # of the surrogate's returns, and of the objective's where `discounted`
     # Objective and constraints
@@ -131,6 +131,7 @@ PAPER = Settings(
     shrink=0.99,
     beta=5.0,
     recombination="mean",
+    kl=0.0,
     warm_up=20,
     initial_tries=1,
     last_layer=1.0,

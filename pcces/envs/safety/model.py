@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from .tasks import Scene
 
+NO_OPENGL = (
+    "MuJoCo found no OpenGL to draw with. Install EGL or OSMesa (Debian: apt install libegl1 libosmesa6) "
+    "and set MUJOCO_GL=egl or MUJOCO_GL=osmesa; or use view='top', which needs none, with MUJOCO_GL unset."
+)
+
 try:
     import mujoco
 except ImportError as error:
     raise ImportError("the safety tasks need MuJoCo: pip install 'pcces[safety]'") from error
+except AttributeError as error:  # raised on import where MUJOCO_GL names a library that is not there
+    raise ImportError(NO_OPENGL) from error
 
 
 def mjcf(scene: Scene) -> str:

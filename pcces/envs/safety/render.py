@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from .lidar import BINS
-from .model import mujoco
+from .model import NO_OPENGL, mujoco
 from .objects import Objects
 
 if TYPE_CHECKING:
@@ -175,10 +175,7 @@ class SceneView:
         try:
             self._renderer = mujoco.Renderer(batch.model, height, width)
         except Exception as error:  # MuJoCo passes on whatever the GL library at hand raises
-            raise RuntimeError(
-                "MuJoCo found no OpenGL to draw with. Install EGL or OSMesa (Debian: apt install libegl1 libosmesa6) "
-                "and set MUJOCO_GL=egl or MUJOCO_GL=osmesa; or use view='top', which needs none."
-            ) from error
+            raise RuntimeError(NO_OPENGL) from error
         self._camera = mujoco.MjvCamera()
         self._camera.azimuth, self._camera.elevation = 90, -62
 
