@@ -218,7 +218,9 @@ def conclude(
     strategy = make_strategy(settings).update(learner.strategy, directions, weights, d, guide)
     normalizer = learner.normalizer
     if settings.normalise:
-        normalizer = update(normalizer, seen, frozen=es.k + 1 > settings.freeze * settings.iterations)
+        # Without a freeze the number of iterations is left out, so that programs compiled for another one can be used.
+        last = settings.freeze * settings.iterations if settings.freeze < 1 else float("inf")
+        normalizer = update(normalizer, seen, frozen=es.k + 1 > last)
         after = after._replace(x=carry_over(policy, after.x, learner.normalizer, normalizer))
     kept = Estimate(*(xp.where(success, a, b) for a, b in zip(trial, incumbent)))
     metrics = {
