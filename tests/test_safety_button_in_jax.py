@@ -24,6 +24,7 @@ from pcces.scalars import in_one_kernel
 
 TASK = point_button("PointButton1")
 COUNT = 64  # the same everywhere: each other number would be compiled anew
+REACH = 0.1 + np.hypot(0.15, 0.05)  # between centres, where a corner of the nose meets the rim of a button
 KEYS = jax.random.split(key(0), COUNT)
 FIGURES = (
     "return", "buttons pressed", "cost", "cost_hazards", "cost_gremlins", "cost_buttons",
@@ -136,6 +137,7 @@ def beside(policy, count, steps, seed=0):
         rows.append({
             "button": touching[0] | batch.touch["buttons"].any(1) | (ours[:, 6] > 0),
             "gremlin": touching[1] | batch.touch["gremlins"].any(1) | (ours[:, 7] > 0),
+            "gap": batch.distance[:, batch.slices["buttons"]].min(1) - REACH,
             "place": np.linalg.norm(a.pose[:, :2] - b.pose[:, :2], axis=1),
             "gremlins": np.linalg.norm(a.gremlins - b.gremlins, axis=2).max(1),
             "reward": np.abs(ours[:, 0] - theirs[:, 0]),
@@ -154,7 +156,8 @@ def test_one_step_is_mujocos_from_the_same_state():
     np.testing.assert_allclose(observe(state_of(batch, start := batch.reset(seed=0))), start, atol=1e-5)
     found = beside(driver(0.0, 0.1), COUNT, 120)
     touched = found["button"] | found["gremlin"]
-    free = ~touched
+    # Where a corner just reaches a button, one of the two may graze it between the readings of a step.
+    free = ~touched & (np.abs(found["gap"]) > 2e-3)
     free[0] = False  # gremlins start on the floor, which holds them back for a moment
     assert free.sum() > 6000 and found["violations"][free].sum() > 50
     assert found["reward"][free].max() < 1e-5 and found["costs"][free].mean() < 1e-3
@@ -162,7 +165,7 @@ def test_one_step_is_mujocos_from_the_same_state():
     # The turning servo chatters at the scale of a physics step, which blows rounding errors up a little.
     assert np.quantile(found["feel"][free], 0.999) < 0.05
     button, gremlin = found["button"] & ~found["gremlin"], found["gremlin"]
-    assert button.sum() > 150 and gremlin.sum() > 30 and found["presses"].sum() > 15
+    assert button.sum() > 100 and gremlin.sum() > 30 and found["presses"].sum() > 15
     assert np.median(found["place"][button]) < 1e-6 and found["place"][button].max() < 1e-3
     assert np.median(found["place"][gremlin]) < 1e-4 and np.median(found["gremlins"][gremlin]) < 2e-3
     assert found["pressed"].sum() <= 1 and found["costs"][touched].mean() < 0.03
