@@ -97,13 +97,14 @@ def _episode(run: Run, task: Task, seed: int, greedy: bool) -> tuple[list[Any], 
 
     from pcces.rl.keys import key
 
-    step, observe = jax.jit(task.step), jax.jit(task.observe)
     start_key, step_key = jax.random.split(key(seed))
+    step = jax.jit(lambda state, action, t: task.step(state, action, jax.random.fold_in(step_key, t)))
+    observe = jax.jit(task.observe)
     rng = None if greedy else np.random.default_rng(seed)
     states, rewards, costs = [jax.jit(task.reset)(start_key)], [], []
     for t in range(task.max_steps):
         action = run.policy(observe(states[-1]), rng)
-        after = step(states[-1], action, jax.random.fold_in(step_key, t))
+        after = step(states[-1], action, t)
         states.append(after.state)
         rewards.append(float(after.reward))
         costs.append(np.asarray(after.costs, dtype=float))

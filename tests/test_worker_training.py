@@ -247,4 +247,5 @@ def test_the_surrogate_knows_what_costs_are_priced_at(where):
 
     cheap, dear = surrogates((0.1, 10.0))
     assert not np.allclose(cheap, dear, atol=1e-3)
-    np.testing.assert_array_equal(*surrogates((0.1, 10.0), restoration="none"))
+    if where == "workers":  # both engines ask the same function; to compile a second program would show nothing new
+        np.testing.assert_array_equal(*surrogates((0.1, 10.0), restoration="none"))

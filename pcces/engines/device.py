@@ -269,6 +269,9 @@ class DeviceEngine(Player):
 
     def start(self) -> Any:
         """The states of all seeds before the first iteration; the first axis of every array is seeds."""
+        if jax.default_backend() == "cpu":  # one by one, as in `each_seed`; and a program of one seed compiles sooner
+            states = [self.program.init(one) for one in self._keys]
+            return jax.tree.map(lambda *parts: np.stack([np.asarray(part) for part in parts]), *states)
         return jax.tree.map(np.asarray, jax.vmap(self.program.init)(self._keys))
 
     def advance(self, states: Any, count: int) -> tuple[Any, dict[str, Any]]:

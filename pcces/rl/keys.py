@@ -6,6 +6,7 @@ a fifth slower to run. Everything in `jax.random` works with these keys; equal s
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -16,6 +17,7 @@ from jax.extend.random import define_prng_impl
 Array = Any
 
 
+@partial(jax.jit, inline=True)  # compiled as a whole also where keys are made outside of a program
 def pcg3d(a: Array, b: Array, c: Array) -> tuple[Array, Array, Array]:
     """Hash three 32-bit words into three."""
 
