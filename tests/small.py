@@ -11,7 +11,7 @@ from typing import NamedTuple
 PCCES = str(Path(sys.executable).parent / "pcces")
 # Long enough that a kill finds it in the middle.
 SMALL = ["CartSafe-v0", "--iterations", "200", "--population", "8"]
-SMALL += ["--set=hidden=4", "--set=initial_tries=4", "--set=certify_episodes=50", "--set=warm_up=2"]
+SMALL += ["--set=initial_tries=4", "--set=certify_episodes=50", "--set=warm_up=2"]
 LOOSE, IMPOSSIBLE = ["--threshold", "250"], ["--threshold", "-1"]  # limits that any policy keeps, and that none can
 
 

@@ -120,6 +120,8 @@ def test_a_natural_step_goes_about_as_far_as_it_says_and_uphill(policy):
     first = slopes(policy, x, o[:, :1000], actions[..., :1000])
     np.testing.assert_allclose(fisher(found, alive), fisher(first))
     assert not natural_step(policy, 0 * gradient, fisher(found), 4000, 0.01).any()
+    certain = 1e-30 * fisher(found).astype(np.float32)  # a policy that leaves nothing to chance
+    assert np.isfinite(natural_step(policy, gradient.astype(np.float32), certain, np.float32(4000), 0.01)).all()
 
 
 def test_the_natural_gradient_of_a_linear_policy_is_the_gradient_over_its_fisher_information():

@@ -28,6 +28,7 @@ class Critic(NamedTuple):
 DECAY = 0.9  # of what the critic learnt an iteration ago
 RIDGE = 1e-3
 DAMPING = 1e-2  # of the Fisher information, beside its mean
+LEAST = 1e-8  # damping: a policy that leaves nothing to chance has no information at all
 
 
 def init_critic(observation_size: int, like: Array) -> Critic:
@@ -154,7 +155,7 @@ def natural_step(policy: Policy, gradient: Array, information: Array, steps: Arr
     def divided(size: int) -> Array:
         nonlocal information
         a, information = xp.reshape(information[: size**2], (size, size)) / steps, information[size**2 :]
-        damping = DAMPING * xp.linalg.trace(a) / size
+        damping = xp.clip(DAMPING * xp.linalg.trace(a) / size, LEAST, None)
         return inverse(a + damping * xp.eye(size, dtype=a.dtype))
 
     parts, i = [], 0
