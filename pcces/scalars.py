@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from functools import reduce
+from functools import partial, reduce
 from importlib.util import find_spec
 from itertools import islice, pairwise, product
 from typing import Any
@@ -22,6 +22,7 @@ from jax import lax
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
 
 Array = Any
+LANES = 32  # episodes that a program of a kernel plays: one warp, a lane each
 Numbers = np.ndarray  # of objects: vectors, one entry an episode, or numbers that are the same for all
 
 # fmt: off
@@ -85,30 +86,40 @@ def in_one_kernel(function: Callable[..., Array], *inputs: Array, interpret: boo
 
     def kernel(source: Any, target: Any) -> None:
         left = iter(range(source.shape[0]))
-        parts = [numbers(a.shape, [source[next(left)] for _ in range(a.size)]) for a in inputs]
+        parts = [numbers(a.shape, [source[next(left), :] for _ in range(a.size)]) for a in inputs]
         (result,) = evaluate(program, *parts)
         for i, value in enumerate(result.flat):
-            target[i] = jnp.float32(value)
+            target[i, :] = jnp.broadcast_to(jnp.float32(value), LANES)
+
+    @jax.custom_batching.custom_vmap
+    def columns(given: Array) -> Array:
+        """The outputs (m, batch) for inputs (n, batch)."""
+        batch = given.shape[1]
+        made = pl.pallas_call(
+            kernel,
+            out_shape=jax.ShapeDtypeStruct((like.size, batch + -batch % LANES), jnp.float32),
+            grid=(-(-batch // LANES),),
+            in_specs=[pl.BlockSpec((given.shape[0], LANES), lambda i: (0, i))],
+            out_specs=pl.BlockSpec((like.size, LANES), lambda i: (0, i)),
+            interpret=interpret,
+            compiler_params=triton.CompilerParams(num_warps=1, num_stages=1),
+            name="one_kernel",
+        )(jnp.pad(given, ((0, 0), (0, -batch % LANES))))
+        return made[:, :batch]
+
+    @columns.def_vmap
+    def _side_by_side(axis_size: int, in_batched: list[bool], given: Array) -> tuple[Array, bool]:
+        """Batches of batches are one batch."""
+        made = columns(jnp.moveaxis(given, 0, 1).reshape(given.shape[1], -1))
+        return jnp.moveaxis(made.reshape(like.size, axis_size, given.shape[2]), 1, 0), True
 
     given = jnp.concatenate([a.ravel() for a in inputs])
-    made = pl.pallas_call(
-        kernel,
-        out_shape=jax.ShapeDtypeStruct((_power_of_two(like.size),), jnp.float32),
-        interpret=interpret,
-        compiler_params=triton.CompilerParams(num_warps=1, num_stages=1),
-        name="one_kernel",
-    )(jnp.pad(given, (0, _power_of_two(given.size) - given.size)))
-    return made[: like.size].reshape(like.shape)
+    return columns(given[:, None]).reshape(like.shape)
 
 
 def kernels() -> bool:
     """Whether there is a GPU, and a way to write kernels for it: JAX 0.12 means to drop Pallas on Triton some day."""
     return jax.default_backend() == "gpu" and find_spec("jax.experimental.pallas.triton") is not None
-
-
-def _power_of_two(size: int) -> int:
-    """The least that is large enough: blocks of a GPU's memory have such sizes."""
-    return 1 << (size - 1).bit_length()
 
 
 def as_numbers(values: np.ndarray) -> Numbers:
@@ -182,6 +193,9 @@ def _run(jaxpr: Jaxpr, consts: Iterable[Numbers], inputs: Iterable[Numbers]) -> 
 
 def apply(operation: Callable[..., Array], *args: Any) -> Array:
     """An elementwise operation on vectors and numbers."""
+    if all(isinstance(a, np.generic) for a in args):  # known now: no work for a kernel
+        with jax.ensure_compile_time_eval():
+            return np.asarray(operation(*args))[()]
     size = max((a.shape for a in args if hasattr(a, "shape")), default=(), key=len)
     if size:
         args = tuple(
@@ -197,8 +211,32 @@ def _known(a: Any) -> bool:
 def _elementwise(eqn: Any, *args: Numbers) -> Numbers:
     shape = eqn.outvars[0].aval.shape
     spread = [np.broadcast_to(a, shape) if a.shape != shape else a for a in args]
-    bind = _bind(eqn)
-    return numbers(shape, (apply(bind, *(a[i] for a in spread)) for i in np.ndindex(*shape)))
+    bind = FOLDED.get(eqn.primitive.name) or partial(apply, _bind(eqn))
+    return numbers(shape, (bind(*(a[i] for a in spread)) for i in np.ndindex(*shape)))
+
+
+def _is(a: Any, value: float) -> bool:
+    return isinstance(a, np.generic) and a == value
+
+
+def _product(a: Any, b: Any) -> Any:
+    """Without what is 0 or 1 for all episodes: matrices may have such entries by their structure."""
+    if _is(a, 0) or _is(b, 1):
+        return a
+    if _is(a, 1) or _is(b, 0):
+        return b
+    return apply(lax.mul, a, b)
+
+
+def _sum(a: Any, b: Any) -> Any:
+    return b if _is(a, 0) else a if _is(b, 0) else apply(lax.add, a, b)
+
+
+def _difference(a: Any, b: Any) -> Any:
+    return a if _is(b, 0) else apply(lax.sub, a, b)
+
+
+FOLDED: dict[str, Callable[..., Any]] = {"mul": _product, "add": _sum, "sub": _difference}
 
 
 def _bind(eqn: Any) -> Callable[..., Array]:
@@ -254,10 +292,7 @@ def _dot_general(eqn: Any, a: Numbers, b: Numbers) -> Numbers:
     right = np.transpose(b, (*bb, *fb, *cb)).reshape(int(np.prod(batch)), int(np.prod(columns)), terms)
 
     def entry(i: int, j: int, k: int) -> Array:
-        return reduce(
-            lambda total, term: apply(lax.add, total, term),
-            (apply(lax.mul, x, y) for x, y in zip(left[i, j], right[i, k])),
-        )
+        return reduce(_sum, (_product(x, y) for x, y in zip(left[i, j], right[i, k])))
 
     every = product(*(range(n) for n in (left.shape[0], left.shape[1], right.shape[1])))
     return numbers((*batch, *rows, *columns), (entry(*index) for index in every))
@@ -270,7 +305,7 @@ def _reduction(operation: Callable[..., Array]) -> Callable[..., Numbers]:
         flat = np.transpose(x, (*kept, *axes)).reshape([x.shape[d] for d in kept] + [-1])
         if flat.shape[-1] == 0:
             raise UnsupportedError("a reduction of nothing")
-        folded = (reduce(lambda a, b: apply(operation, a, b), flat[i]) for i in np.ndindex(*flat.shape[:-1]))
+        folded = (reduce(operation, flat[i]) for i in np.ndindex(*flat.shape[:-1]))
         return numbers(flat.shape[:-1], folded)
 
     return rule
@@ -376,12 +411,12 @@ RULES: dict[str, Callable[..., Any]] = {
     "expand_dims": _reshape,
     "iota": _iota,
     "optimization_barrier": lambda eqn, *values: list(values),
-    "reduce_and": _reduction(lax.bitwise_and),
-    "reduce_max": _reduction(lax.max),
-    "reduce_min": _reduction(lax.min),
-    "reduce_or": _reduction(lax.bitwise_or),
-    "reduce_prod": _reduction(lax.mul),
-    "reduce_sum": _reduction(lax.add),
+    "reduce_and": _reduction(partial(apply, lax.bitwise_and)),
+    "reduce_max": _reduction(partial(apply, lax.max)),
+    "reduce_min": _reduction(partial(apply, lax.min)),
+    "reduce_or": _reduction(partial(apply, lax.bitwise_or)),
+    "reduce_prod": _reduction(partial(apply, lax.mul)),
+    "reduce_sum": _reduction(_sum),
     "reshape": _reshape,
     "reshard": _same,  # says where data lies, which is one place
     "rev": lambda eqn, x: np.flip(x, eqn.params["dimensions"]),

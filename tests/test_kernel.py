@@ -14,7 +14,7 @@ from pcces.rl.keys import key
 from pcces.rl.normalizer import Normalizer, identity
 from pcces.rl.policy import Policy
 from pcces.rl.rollout import rollout
-from pcces.scalars import UnsupportedError, as_numbers, evaluate, in_one_kernel, trace
+from pcces.scalars import UnsupportedError, as_numbers, evaluate, in_one_kernel, numbers, trace
 
 
 def short(name, steps):
@@ -114,6 +114,23 @@ def test_functions_evaluated_number_by_number_give_what_they_give():
         trace(lambda x: jax.lax.scan(lambda c, row: (c + row, c), 0.0, x), jnp.ones(3))
     with pytest.raises(UnsupportedError, match="while"):
         trace(lambda x: jax.lax.while_loop(lambda v: v < 3, lambda v: v + 1, x), 0.0)
+
+
+def test_what_is_known_beforehand_is_no_work_for_a_kernel():
+    def sparse(x):
+        matrix = jnp.eye(3) * x - jnp.array([[0.0, 1.0, 0.0]] * 3)
+        return (matrix[0] + (-jnp.ones(3))) @ matrix * jnp.array([1.0, 0.0, 2.0]) + jnp.zeros(3)
+
+    x = jnp.array([0.5, -3.0, 2.0])
+    program, _, _ = trace(sparse, x)
+    (got,) = evaluate(program, numbers((3,), list(x)))
+    np.testing.assert_allclose([float(v) for v in got], sparse(x))
+    assert isinstance(got[1], np.generic) and got[1] == 0
+
+    def work(x):
+        return list(evaluate(program, numbers((3,), list(x)))[0])
+
+    assert len(jax.make_jaxpr(work)(x).eqns) < 30
 
 
 def test_what_is_repeated_is_repeated_number_by_number():

@@ -501,6 +501,9 @@ def test_momentum_gathers_what_samples_keep_saying_and_scales_coordinates_alike(
     d, _ = iteration.recombined(learner, -said, chosen)
     assert d[0] > 0  # one contrary word does not turn it round
     assert iteration.recombined(learner, said, make_settings(recombination="mean"))[0] is said
+    assert not iteration.recombined(learner, said, make_settings(recombination="none"))[0].any()
+    with pytest.raises(ValueError, match="no direction without kl"):
+        make_settings(recombination="none", kl=0.0)
 
 
 def test_samples_are_ranked_by_what_a_constraint_takes_up_unless_it_is_far_away():

@@ -16,13 +16,13 @@ pytest.importorskip("mujoco")
 
 from pcces.envs.safety import Button, Buttons, Car, Point, SafetyBatch, Scene, Vases, scene
 from pcces.envs.safety.drive import Driver
-from pcces.envs.safety.in_jax import PointButton, point_button, point_task
+from pcces.envs.safety.in_jax import ButtonTask, button_task, safety_task
 from pcces.envs.safety.in_jax.button import State
 from pcces.rl.keys import key
 from pcces.rl.where import find
 from pcces.scalars import in_one_kernel
 
-TASK = point_button("PointButton1")
+TASK = button_task("PointButton1")
 COUNT = 64  # the same everywhere: each other number would be compiled anew
 REACH = 0.1 + np.hypot(0.15, 0.05)  # between centres, where a corner of the nose meets the rim of a button
 KEYS = jax.random.split(key(0), COUNT)
@@ -306,8 +306,8 @@ def test_a_driver_earns_and_costs_the_same_in_both():
 
 
 def test_equal_scenes_are_equal_tasks_and_others_are_refused():
-    assert point_task("PointButton1") == TASK and hash(point_button("PointButton1")) == hash(TASK)
-    assert point_button("PointButton1", gremlins=2) != TASK and point_task("PointGoal1") != TASK
+    assert safety_task("PointButton1") == TASK and hash(button_task("PointButton1")) == hash(TASK)
+    assert button_task("PointButton1", gremlins=2) != TASK and safety_task("PointGoal1") != TASK
     for wrong in (
         scene("CarButton1"),
         scene("PointGoal0"),
@@ -315,16 +315,16 @@ def test_equal_scenes_are_equal_tasks_and_others_are_refused():
         Scene(Car(), Button()),
     ):
         with pytest.raises(ValueError, match="engine='local'"):
-            PointButton(wrong)
+            ButtonTask(wrong)
     with pytest.raises(ValueError, match="buttons of other sizes"):
-        PointButton(Scene(Point(), Button(Buttons(4, size=0.2))))
+        ButtonTask(Scene(Point(), Button(Buttons(4, size=0.2))))
     with pytest.raises(ValueError, match="no room"):
-        point_button("PointButton1", gremlins=12, extent=1.0)
+        button_task("PointButton1", gremlins=12, extent=1.0)
 
 
 @pytest.mark.parametrize(("name", "changes"), [("PointButton0", {}), ("PointButton2", {"gremlins": 5, "buttons": 3})])
 def test_other_levels_and_counts(name, changes):
-    task, batch = point_button(name, **changes), SafetyBatch(scene(name, **changes), 1)
+    task, batch = button_task(name, **changes), SafetyBatch(scene(name, **changes), 1)
     assert task.observation_size == batch.reset(seed=0).shape[1]
     out = jax.eval_shape(lambda k: task.step(task.reset(k), jnp.zeros(2), k), key(0))
     assert out.state.shape == jax.eval_shape(task.reset, key(0)).shape and out.costs.shape == (1,)

@@ -10,11 +10,11 @@ from scipy.stats import ks_2samp
 pytest.importorskip("mujoco")
 
 from pcces.envs.safety import SafetyBatch, scene
-from pcces.envs.safety.in_jax import PointGoal, point_goal
+from pcces.envs.safety.in_jax import GoalTask, goal_task
 from pcces.rl.where import find
 
 COUNT = 64
-TASK = point_goal("PointGoal1")
+TASK = goal_task("PointGoal1")
 step = jax.jit(jax.vmap(TASK.step))
 observe = jax.jit(jax.vmap(TASK.observe))
 
@@ -101,20 +101,19 @@ def test_a_vase_in_the_way_is_shoved_aside():
 
 
 def test_equal_scenes_are_equal_tasks_and_others_are_refused():
-    assert point_goal("PointGoal1") == TASK and hash(point_goal("PointGoal1")) == hash(TASK)
-    assert point_goal("PointGoal1", hazards=2) != TASK
-    for name in ("CarGoal1", "PointButton1"):
-        with pytest.raises(ValueError, match="only points"):
-            PointGoal(scene(name))
+    assert goal_task("PointGoal1") == TASK and hash(goal_task("PointGoal1")) == hash(TASK)
+    assert goal_task("PointGoal1", hazards=2) != TASK
+    with pytest.raises(ValueError, match="only Point or Car and goal"):
+        GoalTask(scene("PointButton1"))
     with pytest.raises(ValueError, match="engine='local'"):
-        point_goal("PointGoal2")
+        goal_task("PointGoal2")
 
 
 def test_the_device_is_there_for_those_who_ask():
     assert find("SafetyPointGoal1-v0")[1] == "local"
     assert find("SafetyPointGoal1-v0", "device") == (TASK, "device")
-    with pytest.raises(ValueError, match="CarGoal1"):
-        find("CarGoal1-v0", "device")
+    with pytest.raises(ValueError, match="not a CarButton"):
+        find("CarButton1-v0", "device")
 
 
 def test_it_can_be_drawn():

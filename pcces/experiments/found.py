@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from pcces.experiments.catalogue import Experiment
 
 # Settings that are not part of a name: how large nets are, how they start, how much is played.
-UNSAID = ("hidden", "initial_tries", "last_layer", "episodes", "metric_episodes", "member_episodes", "stride_episodes")
+UNSAID = (
+    "hidden", "initial_tries", "last_layer", "episodes", "metric_episodes", "member_episodes", "stride_episodes",
+    "recombination", "sigma_es0",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -23,12 +23,15 @@ def say(**said: Any) -> None:
     print(json.dumps(said), flush=True)
 
 
-def place() -> dict[str, Any]:
+def place(engine: str) -> dict[str, Any]:
     """What a result was made with."""
-    import jax
+    device = "cpu"
+    if engine == "device":
+        import jax
 
+        device = jax.devices()[0].device_kind
     return {
-        "device": jax.devices()[0].device_kind,
+        "device": device,
         "cores": len(os.sched_getaffinity(0)),
         "machine": platform.machine(),
         "versions": versions(),
@@ -53,7 +56,7 @@ def work(arm: Arm, seeds: list[int], store: Store, measures: list[str], **engine
         arm.task, seeds, out=folder, resume=going_on, progress=False, callback=progress, report=False, **engine,
         **arm.keywords(),
     )  # fmt: skip
-    store.add(arm, [record(run, measures) for run in runs], place())
+    store.add(arm, [record(run, measures) for run in runs], place(runs[0].config["engine"]))
 
 
 def main() -> None:

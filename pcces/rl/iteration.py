@@ -137,9 +137,9 @@ def cost_prices(learner: Learner, costs: int, settings: Settings) -> Array:
 
 
 def recombined(learner: Learner, d: Array, settings: Settings) -> tuple[Array, Moments]:
-    """What the samples say: that itself, or with momentum, each coordinate in units of its usual size (Adam)."""
-    if settings.recombination == "mean":
-        return d, learner.moments
+    """What the samples say: that itself, or with momentum, each coordinate in units of its usual size (Adam); or nothing."""
+    if settings.recombination != "adam":
+        return (0 * d if settings.recombination == "none" else d), learner.moments
     xp = array_namespace(d)
     keep, keep_squares = settings.momentum, settings.momentum_squares
     first = keep * learner.moments.first + (1 - keep) * d

@@ -26,10 +26,9 @@ from pcces.rl.normalizer import Normalizer, normalise
 from pcces.rl.outcome import Outcome, Trajectory
 from pcces.rl.policy import Policy, forward
 from pcces.rl.rollout import CHUNK, unrecorded
-from pcces.scalars import Numbers, UnsupportedError, evaluate, numbers, trace
+from pcces.scalars import LANES, Numbers, UnsupportedError, evaluate, numbers, trace
 
 Array = Any
-LANES = 32  # episodes a program plays: one warp, a lane each
 REGISTERS = 200  # parameters a lane keeps in registers; more are read anew at every step
 LARGEST = 1500  # parameters, and
 LARGEST_STATE = 64  # numbers in a state, above which code of one instruction a number would be too long

@@ -39,7 +39,8 @@ class Settings:
     alpha: float = 0.5  # share of the samples' variance outside the guiding subspace
     beta: float = 20.0  # scale of the recombination
     shaping: str = "rank"
-    recombination: str = "adam"  # mean: d_k is the samples' weighted mean; adam: that with momentum, coordinates alike
+    # mean: d_k is the samples' weighted mean; adam: that with momentum, coordinates alike; none: the natural gradient's step alone
+    recombination: str = "adam"
     momentum: float = 0.9  # what remains of the mean direction, and
     momentum_squares: float = 0.99  # of its squares, an iteration later
     kl: float = 0.01  # how far a step along the natural policy gradient in d_k moves the policy (KL); 0: none
@@ -89,11 +90,12 @@ class Settings:
         need(self.kl >= 0, f"kl must not be negative, got {self.kl}")
         need(self.stride_episodes >= 0, f"stride_episodes must not be negative, got {self.stride_episodes}")
         need(0 < self.discount <= 1, f"discount must lie in (0, 1], got {self.discount}")
+        need(self.recombination != "none" or self.kl > 0, "recombination=none leaves no direction without kl")
         choices = {
             "sigma_es": ("fixed", "tied"),
             "surrogate": ("policy-gradient", "updates", "none"),
             "shaping": tuple(SHAPINGS),
-            "recombination": ("mean", "adam"),
+            "recombination": ("mean", "adam", "none"),
             "restoration": ("merit", "none"),
             "incumbent": ("fresh", "kept"),
         }

@@ -49,10 +49,10 @@ def find(
     if engine is None:
         engine = "device" if compiled and cost is None else "local"
     if engine == "device":
-        if not isinstance(task, Task) and (scene := _safety(name)) is not None and scene.startswith("Point"):
-            from pcces.envs.safety.in_jax import point_task
+        if not isinstance(task, Task) and (scene := _safety(name)) is not None:
+            from pcces.envs.safety.in_jax import safety_task
 
-            return point_task(scene), engine
+            return safety_task(scene), engine
         if isinstance(task, Simulator) or (not compiled and _is_simulator(name)):
             raise ValueError(f"{name} is a simulator, not a task in JAX: give engine='local' or 'ray', not 'device'")
         if cost is not None:

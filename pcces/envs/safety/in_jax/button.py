@@ -19,8 +19,8 @@ from ..objects import Gremlins
 from ..tasks import Button, Scene
 from .contact import SIZE, Near, Touch, bumps, led, touch_button, touch_gremlin
 from .layout import sample_layout
-from .point import AHEAD, SUBSTEPS, added, advance, felt, forces, lidar, response
-from .task import REWARD_LIMIT, PointTask, named
+from .point import AHEAD, SUBSTEPS, added, advance, draw, felt, forces, lidar, response, seen_from
+from .task import REWARD_LIMIT, SafetyTask, named
 
 Array = Any
 H = Point.timestep
@@ -43,10 +43,10 @@ class State(NamedTuple):
     clock: Array  # (3,) which button is the goal, steps for which buttons stay dead, steps since the start
 
 
-class PointButton(PointTask):
+class ButtonTask(SafetyTask):
     """A scene with a point, buttons, hazards and gremlins.
 
-    >>> task = point_button("PointButton1")
+    >>> task = button_task("PointButton1")
     >>> task.observation_size, jax.eval_shape(task.reset, jax.random.key(0)).shape
     (76, (58,))
     """
@@ -184,8 +184,9 @@ class PointButton(PointTask):
     def observe(self, state: Array) -> Array:
         """What MuJoCo's sensors say, and the lidars; that of the buttons is dark while they are dead."""
         now = self.parts(state)
-        seen = [jnp.where(now.clock[1] > 0, 0.0, lidar(now.pose, now.buttons)), lidar(now.pose, self._goal(now)[None])]
-        seen += [lidar(now.pose, places) for places in (now.hazards, now.gremlins) if len(places)]
+        things = (now.buttons, self._goal(now)[None], now.hazards, now.gremlins)
+        buttons, *seen = [lidar(*seen_from(now.pose, places)) for places in things if len(places)]
+        seen = [jnp.where(now.clock[1] > 0, 0.0, buttons), *seen]
         return jnp.concatenate([felt(now.pose, now.velocity, now.acceleration), *seen])
 
     def draw(self, state: Array) -> np.ndarray:
@@ -200,7 +201,7 @@ class PointButton(PointTask):
             corners = [angle + math.pi / 4 + turn * math.pi / 2 for turn in range(4)]
             reach = SIZE * math.sqrt(2)
             canvas.polygon([(x + reach * math.cos(a), y + reach * math.sin(a)) for a in corners], Gremlins.colour)
-        self.draw_point(canvas, now.pose, any(bool(violated) for violated in violations.values()))
+        draw(canvas, now.pose, any(bool(violated) for violated in violations.values()))
         return canvas.picture()
 
 
@@ -214,10 +215,10 @@ def flat(state: State) -> Array:
     return jnp.concatenate([jnp.ravel(part) for part in state])
 
 
-def point_button(name: str, **changes: Any) -> PointButton:
+def button_task(name: str, **changes: Any) -> ButtonTask:
     """A scene by name; `changes` as for `scene`.
 
-    >>> point_button("PointButton1", gremlins=2).observation_size
+    >>> button_task("PointButton1", gremlins=2).observation_size
     76
     """
-    return PointButton(*named(name, **changes))
+    return ButtonTask(*named(name, **changes))

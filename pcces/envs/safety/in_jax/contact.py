@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
-from .point import AHEAD, NOSE, RADIUS, Triple, added, forces, response, turned
+from .point import AHEAD, NOSE, RADIUS, Triple, added, forces, response, seen_from, turned
 
 Array = Any
 Pair = tuple[Array, Array]
@@ -52,11 +52,6 @@ class Near(NamedTuple):
     heading: Array  # () its heading,
     which: Array  # (g,) and which it is
     on_nose: Triple  # the force of `other` on the nose in the physics step before, to start from
-
-
-def seen_from(pose: Array, place: Array) -> Pair:
-    """Places (..., 2) in the point's frame."""
-    return turned(pose[2], place[..., 0] - pose[0], place[..., 1] - pose[1])
 
 
 def touch_button(pose: Array, place: Array) -> Touch:
@@ -136,6 +131,13 @@ def deeper(a: Touch, b: Touch) -> Touch:
     return Touch(*(jnp.where(a.depth > b.depth, one, other) for one, other in zip(a, b)))
 
 
+def impedance(depth: Array) -> Array:
+    """The share of what it asks for that a contact so deep gets."""
+    into = jnp.clip(depth / WIDTH, 0.0, 1.0)
+    into = jnp.where(into < 0.5, 2 * into**2, 1 - 2 * (1 - into) ** 2)
+    return IMPEDANCE[0] + (IMPEDANCE[1] - IMPEDANCE[0]) * into
+
+
 def push(
     touch: Touch,
     own: Triple,
@@ -162,11 +164,9 @@ def push(
     speed_n, speed_t = split((own[0] - velocity[0], own[1] - velocity[1], own[2]))
     free_n, free_t = split((free[0] - acceleration[0], free[1] - acceleration[1], free[2]))
 
-    into = jnp.clip(depth / WIDTH, 0.0, 1.0)
-    into = jnp.where(into < 0.5, 2 * into**2, 1 - 2 * (1 - into) ** 2)
-    impedance = IMPEDANCE[0] + (IMPEDANCE[1] - IMPEDANCE[0]) * into
-    softness = 4 * (1 - impedance) / impedance * (POINT_WEIGHT + weight) / points
-    wanted_n = STIFFNESS * impedance * depth - DAMPING * speed_n - free_n
+    share = impedance(depth)
+    softness = 4 * (1 - share) / share * (POINT_WEIGHT + weight) / points
+    wanted_n = STIFFNESS * share * depth - DAMPING * speed_n - free_n
     wanted_t = -DAMPING * speed_t - free_t
     yields = (1 - IMPEDANCE[1]) * weight
     force_n, force_t = _cone(wanted_n, wanted_t, normal + yields, tangent + yields, mixed, softness)

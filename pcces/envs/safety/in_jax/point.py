@@ -12,6 +12,8 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from pcces.envs.draw import BLUE, INK, RED, Canvas
+
 from ..agents import Point
 from ..lidar import BINS, REACH
 
@@ -26,6 +28,7 @@ INERTIA = 0.4 * SPHERE * RADIUS**2 + CUBE * ((2 * NOSE) ** 2 / 6 + AHEAD**2)
 GEAR, FORCE = 0.3, 0.05
 SLIDE, TURN = 0.01, 0.005  # damping
 GRAVITY, FIELD = 9.81, 0.5  # MuJoCo's magnetic field points south
+NOSE_REACH, VASE_REACH = 0.0564, 0.1128  # radii of discs of the same area
 
 Triple = tuple[Array, Array, Array]
 NOTHING: Triple = (0.0, 0.0, 0.0)
@@ -84,11 +87,67 @@ def felt(pose: Array, velocity: Array, acceleration: Array) -> Array:
     )  # fmt: skip
 
 
-def lidar(pose: Array, places: Array) -> Array:
-    """16 bins for objects at `places` (n, 2): `pcces.envs.safety.lidar` says what a bin holds."""
-    x, y = turned(pose[2], places[:, 0] - pose[0], places[:, 1] - pose[1])
+def lidar(x: Array, y: Array) -> Array:
+    """16 bins for objects at (x, y) (n,) in the agent's frame: `pcces.envs.safety.lidar` says what a bin holds."""
     strength = jnp.maximum(1 - jnp.sqrt(x**2 + y**2) / REACH, 0.0)
     middles = (np.arange(BINS) + 0.5 + BINS / 2) % BINS - BINS / 2
     difference = jnp.abs(jnp.arctan2(y, x)[:, None] * (BINS / (2 * math.pi)) - jnp.asarray(middles, jnp.float32))
     away = BINS / 2 - jnp.abs(difference - BINS / 2)
     return jnp.clip(jnp.clip(1.5 - away, None, 1.0) * strength[:, None], 0.0).max(0)
+
+
+def seen_from(pose: Array, places: Array) -> tuple[Array, Array]:
+    """Places (..., 2) in the point's frame."""
+    return turned(pose[2], places[..., 0] - pose[0], places[..., 1] - pose[1])
+
+
+def draw(canvas: Canvas, pose: np.ndarray, violates: bool) -> None:
+    """Add the point: red while it violates something."""
+    x, y, angle = pose
+    canvas.disc((x, y), RADIUS, RED if violates else BLUE)
+    canvas.line([(x, y), (x + 0.15 * math.cos(angle), y + 0.15 * math.sin(angle))], INK, 4)
+
+
+class PointDriver:
+    """The point among things that do not push back: 8 numbers, pose and its velocities, acceleration along and across."""
+
+    size = 8
+
+    @staticmethod
+    def start(place: Array, angle: Array) -> Array:
+        """At rest."""
+        return jnp.concatenate([place, angle[None], jnp.zeros(5)])
+
+    @staticmethod
+    def moved(state: Array, control: Array) -> Array:
+        """Ten physics steps later."""
+        pose, velocity = state[:3], state[3:6]
+        for _ in range(SUBSTEPS):
+            pose, velocity = advance(pose, velocity, control)
+        along, across, _ = response(*forces(pose, velocity, control))
+        return jnp.concatenate([pose, velocity, jnp.stack([along, across])])
+
+    @staticmethod
+    def felt(state: Array) -> Array:
+        """What the sensors say."""
+        return felt(state[:3], state[3:6], state[6:8])
+
+    @staticmethod
+    def seen(state: Array, places: Array) -> tuple[Array, Array]:
+        """Places (n, 2) in the point's frame."""
+        return seen_from(state[:3], places)
+
+    @staticmethod
+    def shoved(state: Array, vases: Array) -> Array:
+        """Vases where the point leaves them: pushed away from its sphere and its nose."""
+        nose = state[:2] + AHEAD * jnp.stack([jnp.cos(state[2]), jnp.sin(state[2])])
+        for centre, reach in ((state[:2], RADIUS), (nose, NOSE_REACH)):
+            offset = vases - centre
+            distance = jnp.sqrt((offset**2).sum(-1, keepdims=True) + 1e-12)
+            vases = centre + offset * jnp.maximum(1.0, (reach + VASE_REACH) / distance)
+        return vases
+
+    @staticmethod
+    def draw(canvas: Canvas, state: np.ndarray, violates: bool) -> None:
+        """Add the point to a picture."""
+        draw(canvas, state[:3], violates)
