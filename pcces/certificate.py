@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import gammaincinv, stdtrit
+import scipy  # its parts load when first used: no worker needs them
 
 LARGEST_BET = 0.75  # of the wealth that the worst sample can take
 
@@ -102,12 +102,12 @@ def plausible_deviation(samples: np.ndarray, noise: np.ndarray | float) -> np.nd
     """
     degrees = len(samples) - 1
     deviation = (samples - samples[0]).std(0, ddof=1)  # of equal numbers it would not always be exactly zero
-    usual = math.sqrt(2 * float(gammaincinv(degrees / 2, 0.1)) / degrees)
+    usual = math.sqrt(2 * float(scipy.special.gammaincinv(degrees / 2, 0.1)) / degrees)
     return np.where(deviation < usual * np.asarray(noise), noise, deviation)
 
 
 def _t_factor(n: int, error: float, r: int) -> float:
-    return float(stdtrit(n - 1, 1 - error / max(r, 1))) / math.sqrt(n)
+    return float(scipy.special.stdtrit(n - 1, 1 - error / max(r, 1))) / math.sqrt(n)
 
 
 def expected_width(

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.optimize import LinearConstraint, NonlinearConstraint, OptimizeResult
 
 from pcces.evaluation import Evaluator
 from pcces.optimizer import Optimizer
 from pcces.progress import Progress
 from pcces.strategies import Strategy
 from pcces.theory import warn_about
+
+if TYPE_CHECKING:
+    from scipy.optimize import LinearConstraint, NonlinearConstraint, OptimizeResult
 
 
 def minimize(
@@ -109,6 +111,8 @@ def _read_constraints(constraints: Any) -> tuple[list[LinearConstraint], list[Ca
     Plain callables come first and SciPy's constraints last, because how many values a callable returns is not known
     before it is called: equalities are counted from the end.
     """
+    from scipy.optimize import LinearConstraint, NonlinearConstraint
+
     if callable(constraints) or isinstance(constraints, LinearConstraint | NonlinearConstraint | dict):
         constraints = [constraints]
     linear: list[LinearConstraint] = []

@@ -5,19 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.optimize import LinearConstraint, OptimizeResult
+import scipy
 
 from pcces import storage
 from pcces.certification import Certification
 from pcces.options import Options, make_options
 from pcces.points import Batch, Streams
-from pcces.result import make_result
 from pcces.search import Search
 from pcces.space import Space
 from pcces.strategies import Strategy
+
+if TYPE_CHECKING:
+    from scipy.optimize import LinearConstraint, OptimizeResult
 
 
 class Optimizer:
@@ -53,7 +55,7 @@ class Optimizer:
         **options: Any,
     ):
         self.options: Options = make_options(preset, **options)
-        linear = [linear] if isinstance(linear, LinearConstraint) else list(linear)
+        linear = [linear] if isinstance(linear, scipy.optimize.LinearConstraint) else list(linear)
         self.space = Space(x0, bounds, linear, scale)
         n = self.space.n
         if max_evaluations is None:
@@ -166,6 +168,8 @@ class Optimizer:
     @property
     def result(self) -> OptimizeResult:
         """The answer so far; after the end, with the certificate's verdict."""
+        from pcces.result import make_result
+
         return make_result(self)
 
     # -- files -------------------------------------------------------------------------------------------------------------
@@ -200,7 +204,7 @@ class Optimizer:
         options = arguments.pop("options")
         if options.get("constraint_range"):
             options["constraint_range"] = tuple(tuple(pair) for pair in options["constraint_range"])
-        arguments["linear"] = [LinearConstraint(*parts) for parts in arguments["linear"]]
+        arguments["linear"] = [scipy.optimize.LinearConstraint(*parts) for parts in arguments["linear"]]
         optimizer = cls(arrays["x0"], **arguments, **options)
         optimizer.search.streams = Streams(data["seed"])
         optimizer.memory.restore(arrays, data["memory"])

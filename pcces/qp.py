@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg.lapack import dposv, dtrtrs
-from scipy.optimize import nnls
+import scipy
 
 
 def solve_lower(L: np.ndarray, b: np.ndarray, transposed: bool = False) -> np.ndarray:
@@ -15,7 +14,7 @@ def solve_lower(L: np.ndarray, b: np.ndarray, transposed: bool = False) -> np.nd
     >>> solve_lower(np.array([[2.0, 0.0], [1.0, 1.0]]), np.array([2.0, 3.0]))
     array([1., 2.])
     """
-    answer, info = dtrtrs(L, b, lower=1, trans=int(transposed))
+    answer, info = scipy.linalg.lapack.dtrtrs(L, b, lower=1, trans=int(transposed))
     if info:
         raise np.linalg.LinAlgError(f"singular triangular matrix (dtrtrs: {info})")
     return answer
@@ -27,7 +26,7 @@ def solve_positive(A: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray
     >>> solve_positive(np.array([[4.0, 0.0], [0.0, 1.0]]), np.array([[4.0], [3.0]]))[1].ravel()
     array([1., 3.])
     """
-    factor, answer, info = dposv(A, b, lower=1)
+    factor, answer, info = scipy.linalg.lapack.dposv(A, b, lower=1)
     if info:
         raise np.linalg.LinAlgError(f"not positive definite (dposv: {info})")
     return factor, answer
@@ -53,7 +52,7 @@ def least_distance(E: np.ndarray, e: np.ndarray, tolerance: float = 1e-6) -> Sol
     target = np.zeros(len(columns))
     target[-1] = 1
     try:
-        w, _ = nnls(columns, target)
+        w, _ = scipy.optimize.nnls(columns, target)
     except RuntimeError:  # NNLS ran out of iterations: as good as no answer
         return None
     residual = columns @ w - target

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.special import gammaincinv, ndtri
+import scipy
 
 from pcces import algorithm, strategies
 from pcces.archive import Archive
@@ -304,7 +304,7 @@ class Search:
         miss = (outputs[good] - local.model(local.to_u(points[good] - m.state.x)))[:, matters] / m.noise[matters]
         k, q = len(miss), int(matters.sum())
         usual = 2 * float(
-            gammaincinv(k / 2, 0.8 ** (1 / q))
+            scipy.special.gammaincinv(k / 2, 0.8 ** (1 / q))
         )  # exceeded by a perfect model in one population out of five
         factor = 1.15 if np.max((miss**2).sum(0)) < usual else 1 / 1.15
         m.spread_floor = min(max(float(m.state.sigma_es), m.spread_floor) * factor, 0.3)
@@ -514,7 +514,7 @@ class Search:
         m = self.memory
         r, deviation = max(len(m.noise) - 1, 1), m.noise[1:] / math.sqrt(max(samples, 2))
         bound = expected_width(m.noise[1:], samples, spend(self.confidence, m.looks + 2), self.ranges)
-        return bound + ndtri(0.8 ** (1 / r)) * np.sqrt(deviation**2 + np.square(error))
+        return bound + scipy.special.ndtri(0.8 ** (1 / r)) * np.sqrt(deviation**2 + np.square(error))
 
     def _clearance(self, e: Estimate) -> np.ndarray:
         """The constraints of an estimate relative to what is allowed: <= 0 passes."""

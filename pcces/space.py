@@ -7,12 +7,15 @@ only ever called at `to_x(z)`, which lies within the bounds to the last bit.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint
+import scipy
 
 from pcces.qp import project_polyhedron
+
+if TYPE_CHECKING:
+    from scipy.optimize import LinearConstraint
 
 
 class Space:
@@ -121,7 +124,7 @@ def _rounded_down(limit: np.ndarray, dtype: Any) -> np.ndarray:
 def _read_bounds(bounds: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
     if bounds is None:
         return np.full(n, -np.inf), np.full(n, np.inf)
-    if isinstance(bounds, Bounds):
+    if isinstance(bounds, scipy.optimize.Bounds):
         low, high = np.asarray(bounds.lb).tolist(), np.asarray(bounds.ub).tolist()
     else:
         pairs = list(bounds)

@@ -1,6 +1,7 @@
 """Settings that must be made before NumPy is imported."""
 
 import os
+from importlib import metadata
 from pathlib import Path
 
 # The matrices here are small: threads cost several times what they save, above all with two test processes at once.
@@ -10,6 +11,15 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 # Compiled programs are shared between tests, the processes they start, and the next time they are run.
 os.environ.setdefault("PCCES_CACHE", str(Path(__file__).parent.parent / ".pytest_cache" / "compiled"))
 os.environ.setdefault("JAX_NUM_CPU_DEVICES", "2")  # so that tests can share work between devices
+
+# Most of the time goes into compiling, so everything is compiled as the library compiles on a CPU, and in one piece.
+# XLA ends a process that gives it an option it does not know: this one goes with JAX 0.11.
+try:
+    if tuple(map(int, metadata.version("jaxlib").split(".")[:2])) < (0, 11):
+        _flags = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
+        os.environ["XLA_FLAGS"] = f"{_flags} {os.environ.get('XLA_FLAGS', '')}".strip()
+except metadata.PackageNotFoundError:  # the tests without JAX
+    pass
 
 import pytest  # noqa: E402
 from hypothesis import settings  # noqa: E402

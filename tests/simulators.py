@@ -121,16 +121,24 @@ class Deadly(Line):
 
 
 class Slow(Line):
+    pause = 0.002
+
     def step(self, action: Any) -> Any:
-        time.sleep(0.002)
+        time.sleep(self.pause)
         return super().step(action)
+
+
+class Brisk(Slow):
+    """Slow enough that a kill finds an iteration in the middle; more would only be waiting."""
+
+    pause = 0.001
 
 
 def late_cost(observation: np.ndarray, action: Any, info: dict) -> tuple[float, float]:
     return float(observation[0] > 0.5), float(abs(action[0]))
 
 
-ALL = (Line, Numbered, Dict, Picture, Switches, Keeping, Trouble, Deadly, Slow)
+ALL = (Line, Numbered, Dict, Picture, Switches, Keeping, Trouble, Deadly, Slow, Brisk)
 for _class in ALL:
     gymnasium.register(f"tests/{_class.__name__}-v0", entry_point=f"simulators:{_class.__name__}", max_episode_steps=50)
 gymnasium.register("tests/Endless-v0", entry_point="simulators:Line")

@@ -318,6 +318,14 @@ def test_seeds_together_are_each_seed_alone():
     assert not np.allclose(together[0].metrics["return"], together[1].metrics["return"])
 
 
+def test_runs_that_differ_in_their_seeds_alone_are_compiled_once():
+    one, other, stricter = (
+        training.prepare("CartSafe-v0", [seed], **TINY, **given)
+        for seed, given in ((0, {}), (1, {}), (1, {"threshold": 0.01}))
+    )
+    assert one.engine._iterations is other.engine._iterations is not stricter.engine._iterations
+
+
 def test_an_interrupted_run_resumes_to_the_same_policy(tmp_path):
     whole = train("CartSafe-v0", out=tmp_path / "whole", **(TINY | {"iterations": 25}))
 

@@ -52,7 +52,7 @@ by_name = jax.vmap(TASK.parts)
 
 
 def test_one_kernel_moves_the_point_as_many_do():
-    now = by_name(reset(KEYS[:12]))
+    now = by_name(reset(KEYS)[:12])
     # On its way against a button, against a gremlin, and past both.
     place = jnp.concatenate([now.buttons[:4, 0], now.gremlins[4:8, 0], now.pose[8:, :2] + 0.2])
     angle = jnp.linspace(0, 2 * math.pi, 12)

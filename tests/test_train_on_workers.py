@@ -238,7 +238,7 @@ import sys
 import simulators
 import pcces.rl.train as training
 training.CHECKPOINT_SECONDS = 0.0
-run = training.train("tests/Slow-v0", workers=2, out=sys.argv[1], resume=sys.argv[2] == "resume", iterations=25,
+run = training.train("tests/Brisk-v0", workers=2, out=sys.argv[1], resume=sys.argv[2] == "resume", iterations=25,
                      population=8, episodes=2, metric_episodes=2, certify_episodes=10, warm_up=2, m=3, hidden=(4,))
 assert not {"jax", "matplotlib"} & set(sys.modules)  # so that a driver is there within a second
 """

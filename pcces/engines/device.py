@@ -11,7 +11,7 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache, partial, wraps
+from functools import cache, lru_cache, partial, wraps
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -215,40 +215,30 @@ class Packing:
         return jax.tree.unflatten(self.tree, leaves)
 
 
-class DeviceEngine(Player):
-    """Runs a program for several seeds side by side."""
+class Iterations:
+    """Some iterations of a program for several seeds, as one compiled program."""
 
-    def __init__(
-        self, task: Task, policy: Policy, program: Program, seeds: Sequence[int], devices: Sequence[Any] | None = None
-    ):
-        super().__init__(task, policy)
-        self.chunk = program.chunk or CHUNK.get(jax.default_backend(), CHUNK["cpu"])
-        self.program, self.seeds = program, tuple(seeds)
-        devices = jax.devices() if devices is None else devices
-        across, within = spread(len(self.seeds), program.shares, len(devices))
-        self.mesh = Mesh(
-            np.array(devices[: across * within]).reshape(across, within), (SEEDS, EPISODES), (AxisType.Auto,) * 2
-        )
-        self._keys = jax.vmap(key)(jnp.array(self.seeds, dtype=jnp.uint32))
+    def __init__(self, program: Program, mesh: Mesh, chunk: int, seeds: int):
+        self.program, self.chunk = program, chunk
         by_seed, everywhere = PartitionSpec(SEEDS), PartitionSpec()
         self._advance = jax.jit(
             jax.shard_map(
                 self._chunk,
-                mesh=self.mesh,
+                mesh=mesh,
                 in_specs=(by_seed, by_seed, everywhere),
                 out_specs=by_seed,
                 check_vma=False,
             ),
             compiler_options=compiler_options(),
         )
-        self._compiling = ThreadPoolExecutor(1).submit(self._compile)
+        self._compiling = ThreadPoolExecutor(1).submit(self._compile, seeds)
 
-    def _compile(self) -> Any:
+    def _compile(self, seeds: int) -> Any:
         """Compile an iteration while the first policies are being drawn, which compiles programs of its own."""
-        states = self.template()
+        keys = jax.eval_shape(jax.vmap(key), jax.ShapeDtypeStruct((seeds,), jnp.uint32))
         count = jax.ShapeDtypeStruct((), jnp.int32)
         with jax.default_matmul_precision(PRECISION):
-            return self._advance.lower(states, self._keys, count).compile()
+            return self._advance.lower(template(self.program, keys), keys, count).compile()
 
     def _chunk(self, states: Any, keys: Array, count: Array) -> tuple[Any, list[Array]]:
         one = jax.jit(partial(each_seed, self.program.step))  # traced once, used twice
@@ -267,6 +257,47 @@ class DeviceEngine(Player):
         states, buffers = jax.lax.fori_loop(0, count, body, (states, buffers))
         return states, [buffer.swapaxes(0, 1) for buffer in buffers]  # seeds first
 
+    def __call__(self, states: Any, keys: Array, count: int) -> tuple[Any, dict[str, Any]]:
+        """The states after so many iterations, and their metrics with the axes (seeds, iterations, ...)."""
+        try:
+            program = self._compiling.result()
+        except Exception:
+            iterations.cache_clear()  # the next one may have more memory, say
+            raise
+        states, packed = program(states, keys, jnp.int32(count))
+        return states, self._packing.unpack([np.asarray(part)[:, :count] for part in packed])
+
+
+@lru_cache(maxsize=8)
+def iterations(program: Program, mesh: Mesh, chunk: int, seeds: int, doubles: bool) -> Iterations:
+    """They are compiled once for all runs that differ only in their seeds. `doubles` says whether JAX has 64 bits now."""
+    return Iterations(program, mesh, chunk, seeds)
+
+
+def template(program: Program, keys: Array) -> Any:
+    """The structure of the states of all seeds."""
+    return jax.eval_shape(jax.vmap(program.blank or program.init), keys)
+
+
+class DeviceEngine(Player):
+    """Runs a program for several seeds side by side."""
+
+    def __init__(
+        self, task: Task, policy: Policy, program: Program, seeds: Sequence[int], devices: Sequence[Any] | None = None
+    ):
+        super().__init__(task, policy)
+        self.chunk = program.chunk or CHUNK.get(jax.default_backend(), CHUNK["cpu"])
+        self.program, self.seeds = program, tuple(seeds)
+        devices = jax.devices() if devices is None else devices
+        across, within = spread(len(self.seeds), program.shares, len(devices))
+        self.mesh = Mesh(
+            np.array(devices[: across * within]).reshape(across, within), (SEEDS, EPISODES), (AxisType.Auto,) * 2
+        )
+        self._keys = jax.vmap(key)(jnp.array(self.seeds, dtype=jnp.uint32))
+        self._iterations = iterations(
+            program, self.mesh, self.chunk, len(self.seeds), bool(jax.config.values["jax_enable_x64"])
+        )
+
     def start(self) -> Any:
         """The states of all seeds before the first iteration; the first axis of every array is seeds."""
         if jax.default_backend() == "cpu":  # one by one, as in `each_seed`; and a program of one seed compiles sooner
@@ -276,13 +307,12 @@ class DeviceEngine(Player):
 
     def advance(self, states: Any, count: int) -> tuple[Any, dict[str, Any]]:
         """Up to `chunk` iterations; metrics have the axes (seeds, iterations, ...)."""
-        states, packed = self._compiling.result()(states, self._keys, jnp.int32(count))
-        metrics = self._packing.unpack([np.asarray(part)[:, :count] for part in packed])
+        states, metrics = self._iterations(states, self._keys, count)
         return jax.tree.map(np.asarray, states), metrics
 
     def template(self) -> Any:
         """The structure of the states, without their content."""
-        return jax.eval_shape(jax.vmap(self.program.blank or self.program.init), self._keys)
+        return template(self.program, self._keys)
 
 
 @compiled(0, 1, 5)

@@ -85,9 +85,9 @@ def wins(pairs: Sequence[tuple[Sequence[float], Sequence[float]]], level: float 
         a, b = _data(ours), _data(theirs)
         table = (a[:, None] > b[None]) + 0.5 * (a[:, None] == b[None])
         rng = np.random.default_rng(0)
-        i, j = (rng.integers(0, size, (RESAMPLES, size)) for size in table.shape)
+        i, j = (_counts(rng.integers(0, size, (RESAMPLES, size))) for size in table.shape)
         seen.append(table.mean())
-        drawn.append(table[i[:, :, None], j[:, None, :]].mean(axis=(1, 2)))
+        drawn.append(((i @ table) * j).sum(axis=1) / table.size)
     return _interval(float(np.mean(seen)), np.mean(drawn, axis=0), level)
 
 
@@ -124,6 +124,16 @@ def _data(values: Sequence[float]) -> np.ndarray:
 def _resampled(data: np.ndarray) -> np.ndarray:
     rng = np.random.default_rng(0)  # the same data give the same page
     return data[rng.integers(0, data.size, (RESAMPLES, data.size))]
+
+
+def _counts(drawn: np.ndarray) -> np.ndarray:
+    """How often each of n items is among the n of each row.
+
+    >>> _counts(np.array([[0, 2, 2], [1, 1, 1]])).tolist()
+    [[1, 0, 2], [0, 3, 0]]
+    """
+    rows, n = drawn.shape
+    return np.bincount((drawn + n * np.arange(rows)[:, None]).ravel(), minlength=rows * n).reshape(rows, n)
 
 
 def _tails(level: float) -> list[float]:

@@ -173,11 +173,19 @@ def make_engine(run: Run, seeds: Sequence[int], settings: Any) -> Any:
 
         assert isinstance(run.task, Task)
         configure()
-        return DeviceEngine(run.task, run.shape, algorithm.program(run.task, run.shape, run.problem, settings), seeds)
+        return DeviceEngine(
+            run.task, run.shape, _program(c["algorithm"], run.task, run.shape, run.problem, settings), seeds
+        )
     from pcces.rl.on_workers import WorkerEngine
 
     crew = _crew(run, c["engine"], c.get("workers"), c.get("ray_address"), algorithm.search(settings))
     return WorkerEngine(crew, algorithm.driver(crew, run.problem, settings), seeds)
+
+
+@functools.lru_cache(maxsize=8)
+def _program(algorithm: str, *what: Any) -> Any:
+    """Equal runs share their program, and with it what was compiled of it."""
+    return algorithms.find(algorithm).program(*what)
 
 
 def _crew(run: Run, engine: str, workers: int | None, address: str | None, search: Search | None = None) -> Crew:
