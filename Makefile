@@ -46,7 +46,7 @@ format: .venv/.dev ## let ruff fix what it can
 bench-safety: .venv/.dev  ## how fast the safety tasks are on one core, beside the original; a markdown table, about a minute
 	@OMP_NUM_THREADS=1 $(BIN)/python benchmarks/safety_speed.py
 
-bench-safety-device: .venv/.dev  ## how fast the point's tasks are in JAX, on a GPU if there is one; a markdown table, about two minutes
+bench-safety-device: .venv/.dev  ## how fast the navigation tasks are in JAX, on a GPU if there is one; a markdown table, some minutes
 	@$(BIN)/python benchmarks/safety_device.py
 
 # The peers have an environment of their own: pcces must not come to depend on them.

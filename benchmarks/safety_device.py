@@ -1,4 +1,4 @@
-"""How many steps a second the point's tasks play in JAX, whole episodes with a policy: a markdown table. Run by `make bench-safety-device`.
+"""How many steps a second the navigation tasks play in JAX, whole episodes with a policy: a markdown table. Run by `make bench-safety-device`.
 
 The median of some rounds, each a rollout of so many episodes of 1000 steps; starting the episodes counts, compiling does not.
 """
@@ -18,7 +18,7 @@ from pcces.rl.policy import Policy
 from pcces.rl.rollout import rollout
 from pcces.rl.where import find
 
-TASKS = ("PointGoal1-v0", "PointButton1-v0")
+TASKS = ("PointGoal1-v0", "PointButton1-v0", "CarGoal1-v0")
 
 
 def rate(name: str, episodes: int, rounds: int) -> tuple[float, float]:
