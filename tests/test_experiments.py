@@ -165,6 +165,8 @@ def test_results_of_fewer_iterations_stand_in_and_are_named(tmp_path):
     assert "PCCES, 40 samples (1 of 3 seeds, 20 of 300 iterations)" in section(
         experiment(arm), [found], tmp_path / "img", tmp_path
     )
+    store.add(Arm("CartPole-v0", population=40, iterations=5), [record(1, 6.0)], WHERE)
+    assert known(experiment(arm), store)[0].ran.iterations == 5  # two seeds say more than one that ran for longer
 
 
 def safe(folder, our_cost, their_last_cost, their_return=250.0):

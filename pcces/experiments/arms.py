@@ -170,13 +170,13 @@ class Store:
         return {run["seed"]: run for run in data["runs"]}
 
     def nearest(self, arm: Arm) -> Arm | None:
-        """The arm itself if anything is known of it, else the one that differs only in having fewer iterations, and of
-        several that with the most."""
-        if self.read(arm):
-            return arm
+        """Of the arm itself and those that differ only in having fewer iterations, the one that most seeds ran, and of
+        several the longest."""
         shorter = [other for other in self.arms() if other.iterations < arm.iterations]
-        alike = [other for other in shorter if replace(other, iterations=arm.iterations) == arm]
-        return max((other for other in alike if self.read(other)), key=lambda other: other.iterations, default=None)
+        alike = [arm, *(other for other in shorter if replace(other, iterations=arm.iterations) == arm)]
+        ran = {other.key: len(self.read(other)) for other in alike}
+        best = max(alike, key=lambda other: (ran[other.key], other.iterations))
+        return best if ran[best.key] else None
 
     def arms(self) -> list[Arm]:
         """All that there are results of."""
