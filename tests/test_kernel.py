@@ -150,6 +150,10 @@ def test_what_is_repeated_is_repeated_number_by_number():
     kernel = jax.vmap(lambda x, gain: in_one_kernel(repeated, x, gain, interpret=True))
     many, gains = jnp.stack([x, 2 * x]), jnp.array([1.5, 0.5])
     np.testing.assert_allclose(kernel(many, gains), jax.vmap(repeated)(many, gains), rtol=1e-6)
+    seeds = jax.vmap(kernel, (None, 0))(
+        many, jnp.stack([gains, 2 * gains])
+    )  # seeds side by side, episodes side by side
+    np.testing.assert_allclose(seeds[1], jax.vmap(repeated)(many, 2 * gains), rtol=1e-6)
 
 
 def test_without_a_way_to_write_kernels_there_are_none(monkeypatch):

@@ -12,7 +12,7 @@ from pcces.envs.safety import SafetyBatch, scene
 from pcces.envs.safety.drive import Driver
 from pcces.envs.safety.in_jax import car, goal_task
 from pcces.rl.where import find
-from pcces.scalars import in_one_kernel
+from pcces.scalars import evaluate, numbers, trace
 
 COUNT = 64
 TASK = goal_task("CarGoal1")
@@ -103,21 +103,19 @@ def test_a_driver_earns_and_costs_the_same_in_both():
         assert abs(a.mean() - b.mean()) < 3.5 * math.hypot(a.std(), b.std()) / math.sqrt(COUNT)
 
 
-def test_one_kernel_moves_the_car_as_many_do(monkeypatch):
-    states, keys = reset(jax.random.split(jax.random.key(3), COUNT)), jax.random.split(jax.random.key(0), COUNT)
-    for _ in range(3):
-        states = step(states, jnp.full((COUNT, 2), 0.02), keys).state
-    control = jnp.tile(jnp.array([1.0, -0.01]), (COUNT, 1))
+def test_number_by_number_the_car_moves_as_it_does_and_a_gpu_takes_all_of_it_as_one_kernel(monkeypatch):
+    rng = np.random.default_rng(0)
+    start = jax.vmap(car.CarDriver.start)(jnp.asarray(rng.normal(size=(COUNT, 2))), jnp.asarray(rng.normal(size=COUNT)))
+    states = start + 0.1 * rng.normal(size=start.shape).astype(np.float32)
 
-    def later(
-        state,
-    ):  # a physics step without what the floor does: that takes a minute to compile for a CPU in this form
+    def later(state):  # a physics step; what the floor does takes a minute to compile for a CPU in this form
         return jnp.concatenate(car.integrated(car.unpacked(state)))
 
-    got = jax.jit(jax.vmap(lambda s: in_one_kernel(later, s, interpret=True)))(states)
-    np.testing.assert_allclose(got, jax.jit(jax.vmap(later))(states), rtol=1e-4, atol=1e-5)
+    (got,) = evaluate(trace(later, states[0])[0], numbers((car.SIZE,), list(states.T)))
+    np.testing.assert_allclose(np.stack(got).T, jax.vmap(later)(states), rtol=1e-4, atol=1e-5)
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    text = lowered(jax.vmap(TASK.step), states, control, keys)
+    shapes = (jax.ShapeDtypeStruct((COUNT, size), jnp.float32) for size in (53, 2))
+    text = lowered(jax.vmap(TASK.step), *shapes, jax.eval_shape(lambda: jax.random.split(jax.random.key(0), COUNT)))
     assert text.count("custom_call @__gpu$xla.gpu.triton") == 1
 
 
@@ -134,4 +132,4 @@ def test_a_vase_in_the_way_is_shoved_aside():
 def test_the_device_is_there_for_those_who_ask_and_it_can_be_drawn():
     assert find("SafetyCarGoal1-v0")[1] == "local"
     assert find("SafetyCarGoal1-v0", "device") == (TASK, "device") and goal_task("PointGoal1") != TASK
-    assert TASK.draw(reset(jax.random.split(jax.random.key(3), COUNT))[0]).shape == (400, 600, 3)
+    assert TASK.draw(np.ones(53, np.float32)).shape == (400, 600, 3)
