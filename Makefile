@@ -29,10 +29,10 @@ docs: .venv/.demo  ## the documentation as a site, site/index.html, with a refer
 	@$(BIN)/python docs/build.py
 
 test: .venv/.dev   ## every test
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 3 --dist worksteal
 
 test-fast: .venv/.dev  ## all but the slow tail
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not slow"
 
 lint: .venv/.dev   ## ruff and mypy
 	$(BIN)/ruff check .
