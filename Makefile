@@ -75,7 +75,7 @@ bench-omnisafe: .venv/.dev .venv-omnisafe/.done  ## PPO-Lagrangian and CPO besid
 	@.venv-omnisafe/bin/python benchmarks/omnisafe_peer.py --tasks MountainCarContinuousSafe-v0 --epochs 10 > /dev/null
 	@$(BIN)/python benchmarks/baselines.py omnisafe --seeds 3 --epochs 10 --tasks MountainCarContinuousSafe-v0
 
-bench-engines: .venv/.dev  ## environment steps a second on every engine; three markdown tables, about fifteen minutes
+bench-engines: .venv/.dev  ## environment steps a second on every engine; three markdown tables, about half an hour
 	@OMP_NUM_THREADS=1 $(BIN)/python -W ignore benchmarks/engines.py
 
 bench-scaling: .venv/.dev  ## what an iteration would take on thousands of workers, simulated from what is measured here; three minutes
