@@ -326,6 +326,13 @@ def test_every_experiment_is_sound(name, scale):
     assert all(arm.resolved() for arm in e.arms)
 
 
+def test_what_is_quick_plays_few_episodes_on_noisy_tasks():
+    arms = {(arm.task, arm.algorithm): arm for arm in scaled(EXPERIMENTS["safe"], "quick", None, None).arms}
+    car = arms["CarGoal1-v0", "pcces"].resolved()
+    assert (car["population"], car["episodes"], car["initial_tries"], car["iterations"]) == (64, 64, 1, 5)
+    assert car["recombination"] == "none" and arms["CarGoal1-v0", "cpo"].iterations == 5
+
+
 def test_time_left_is_told_by_what_this_study_did(tmp_path):
     jobs = [
         Job(Arm("CartPole-v0", iterations=100), [0], done=60, found=40),

@@ -93,6 +93,12 @@ class Experiment:
 
 SCALES = ("paper", "quick")
 QUICK_SEEDS, QUICK_ITERATIONS, QUICK_EPISODES = 2, 30, 5  # a simulator's iterations are slow
+QUICK_NOISY = {
+    "episodes": 64,
+    "metric_episodes": 64,
+    "member_episodes": 1,
+    "initial_tries": 1,
+}  # and so are many episodes
 
 
 def scaled(experiment: Experiment, scale: str, seeds: int | None, iterations: int | None) -> Experiment:
@@ -107,14 +113,16 @@ def scaled(experiment: Experiment, scale: str, seeds: int | None, iterations: in
     arms, count = list(experiment.arms), experiment.seeds
     if scale == "quick":
         count = min(QUICK_SEEDS, count)
-        arms = [
-            replace(arm, iterations=QUICK_EPISODES if arm.task in (*BULLET, *NAVIGATION) else QUICK_ITERATIONS)
-            for arm in arms
-            if arm.population not in POPULATIONS[1:]
-        ]
+        arms = [_quick(arm) for arm in arms if arm.population not in POPULATIONS[1:]]
     if iterations is not None:
         arms = [replace(arm, iterations=iterations) for arm in arms]
     return replace(experiment, arms=arms, seeds=count if seeds is None else seeds)
+
+
+def _quick(arm: Arm) -> Arm:
+    if arm.task in NAVIGATION and arm.algorithm == "pcces":
+        arm = replace(arm, population=64, settings=arm.settings | QUICK_NOISY)
+    return replace(arm, iterations=QUICK_EPISODES if arm.task in (*BULLET, *NAVIGATION) else QUICK_ITERATIONS)
 
 
 def both_presets(task: str, **given: Any) -> list[Arm]:

@@ -41,9 +41,8 @@ BOXES = (  # half sizes and middles
 )
 HEIGHT = 0.1  # of the middle of the chassis when all wheels touch the floor
 OUTLINE = (((-0.155, 0.05), (0.155, 0.16)), ((-0.1, -0.1), (0.1, 0.15)), ((-0.05, -0.175), (0.05, -0.1)))  # from above
-LEAN = np.array(
-    [1.0, 1.0, 0.0, 0.0001, 0.0001, 0.005]
-)  # friction: along x and y, and against turning around x, y and z
+# Friction along x and y, and against turning around x, y and z.
+LEAN = np.array([1.0, 1.0, 0.0, 0.0001, 0.0001, 0.005])
 NEWTON = 8  # steps, from where the last physics step ended; MuJoCo takes about four, and up to eight
 
 
@@ -103,9 +102,8 @@ def moved(state: Array, control: Array) -> Array:
 
     def physics(i: Array, body: Body) -> Body:
         after = integrated(body)
-        body = Body(
-            *(jnp.where(i == 0, old, new) for old, new in zip(body, after))
-        )  # first a new control, then time passes
+        # First the control is new, then time passes.
+        body = Body(*(jnp.where(i == 0, old, new) for old, new in zip(body, after)))
         return body._replace(last=accelerations(body, control))
 
     return jnp.concatenate(jax.lax.fori_loop(0, SUBSTEPS + 1, physics, unpacked(state)))
@@ -136,14 +134,13 @@ def accelerations(body: Body, control: Array) -> Array:
     )
     velocity = jnp.concatenate([body.velocity + cross(spin, centre), spin, body.wheels, spin + roll])
     jacobian, hard, wanted = floor(body.place[2] + centre[2], matrix, velocity)
-    u = body.last
 
     def newton(_: Array, u: Array) -> Array:
         force, answer = pushes(wanted - jacobian @ u, hard)
         gradient = forces - masses @ u + jnp.einsum("kia,ki->a", jacobian, force)
         return u + solved(masses + jnp.einsum("kia,kij,kjb->ab", jacobian, answer, jacobian), gradient)
 
-    return jax.lax.fori_loop(0, NEWTON, newton, u)
+    return jax.lax.fori_loop(0, NEWTON, newton, body.last)
 
 
 def mass_matrix(inertia: Array, axle: Array) -> Array:
@@ -152,13 +149,12 @@ def mass_matrix(inertia: Array, axle: Array) -> Array:
     spin = inertia + 2 * WHEEL * axle[:, None] * axle
     wheels = WHEEL * axle[:, None] * _like([[1.0, 1.0]], axle)
     zero = _like(np.zeros((3, 3)), axle)
-    rows = [
+    return block(
         [_like(MASS * eye, axle), zero, zero[:, :2], zero],
         [zero, spin, wheels, zero],
         [zero[:2], wheels.T, _like(WHEEL * np.eye(2), axle), zero[:2]],
         [zero, zero, zero[:, :2], _like(SPHERE * eye, axle)],
-    ]
-    return jnp.concatenate([jnp.concatenate(row, axis=1) for row in rows])
+    )
 
 
 def floor(height: Array, matrix: Array, velocity: Array) -> tuple[Array, Array, Array]:
@@ -168,7 +164,9 @@ def floor(height: Array, matrix: Array, velocity: Array) -> tuple[Array, Array, 
     up = _like([0.0, 0.0, 1.0], matrix)
     down = axle * axle[2] - up
     down = down * (RADIUS / jnp.sqrt((down**2).sum()))
-    rows, depths = [], []
+    eye, zero = _like(np.eye(3), matrix), _like(np.zeros((3, 3)), matrix)
+    rows: list[Array] = []
+    depths: list[Array] = []
     for wheel, middle in enumerate(middles[:2]):
         for end in (-WIDTH, WIDTH):
             point = middle + end * axle + down
@@ -176,16 +174,13 @@ def floor(height: Array, matrix: Array, velocity: Array) -> tuple[Array, Array, 
             point = point + 0.5 * depth * up  # a contact is half way between the surfaces
             lever = cross(axle, point - middle)
             own = _like(np.eye(2)[wheel], matrix)
-            slide = [_like(np.eye(3), matrix), around(point), lever[:, None] * own, _like(np.zeros((3, 3)), matrix)]
-            twist = [_like(np.zeros((3, 3)), matrix), _like(np.eye(3), matrix), axle[:, None] * own, slide[3]]
-            rows.append(jnp.concatenate([jnp.concatenate(slide, 1), jnp.concatenate(twist, 1)]))
-            depths.append(depth)
+            slide = [eye, around(point), lever[:, None] * own, zero]
+            twist = [zero, eye, axle[:, None] * own, zero]
+            rows, depths = [*rows, block(slide, twist)], [*depths, depth]
     depth = RADIUS - height - middles[2][2]
-    zero = _like(np.zeros((3, 3)), matrix)
-    slide = [_like(np.eye(3), matrix), around(middles[2]), zero[:, :2], around((0.5 * depth - RADIUS) * up)]
-    twist = [zero, zero, zero[:, :2], _like(np.eye(3), matrix)]
-    rows.append(jnp.concatenate([jnp.concatenate(slide, 1), jnp.concatenate(twist, 1)]))
-    depths.append(depth)
+    slide = [eye, around(middles[2]), zero[:, :2], around((0.5 * depth - RADIUS) * up)]
+    twist = [zero, zero, zero[:, :2], eye]
+    rows, depths = [*rows, block(slide, twist)], [*depths, depth]
 
     jacobian, depth = jnp.stack(rows), jnp.stack(depths)
     share = impedance(depth)
@@ -321,6 +316,11 @@ class CarDriver:
 
 def _like(values: Any, other: Array) -> Array:
     return jnp.asarray(np.asarray(values), other.dtype)
+
+
+def block(*rows: list[Array]) -> Array:
+    """A matrix from its blocks."""
+    return jnp.concatenate([jnp.concatenate(row, axis=1) for row in rows])
 
 
 def cross(a: Array, b: Array) -> Array:
