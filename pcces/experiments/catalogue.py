@@ -9,6 +9,7 @@ from typing import Any
 from pcces.experiments import claims
 from pcces.experiments.arms import Arm
 from pcces.experiments.claims import SAFE_RIVALS, Judge
+from pcces.rl.settings import NOISY
 
 GYM = ("CartPole-v0", "CartPole-v1", "Acrobot-v1", "Pendulum-v1", "MountainCarContinuous-v0", "MountainCar-v0")
 BULLET = (
@@ -25,15 +26,12 @@ POPULATIONS = (40, 80, 240)
 FIRST_SEED = 10  # seeds 0 to 9 were seen while the defaults were found, and 1000 and up are for tuning
 LARGE = {"hidden": (64, 64)}
 WITHOUT_STEP = {"kl": 0.0, "stride_episodes": 0}  # what ran before the natural gradient's step was the default
+BUTTON = {name: v for name, v in NOISY.items() if "episodes" in name or name == "initial_tries"} | WITHOUT_STEP  # likewise
 ES_RIVALS = ("openes", "asebo")
 # PCCES plays 4 episodes a sample and 64 of incumbent and trial; with 5 a sample and 32 to see where they are, these play as many.
 AS_MANY = {"member_episodes": 5}
 # On PyBullet's tasks PCCES plays one a sample, and so do these.
 AS_FEW = {"member_episodes": 1}
-# The navigation tasks' costs vary by more than their limit from episode to episode: estimates need many of them.
-NOISY = {"episodes": 512, "metric_episodes": 512, "member_episodes": 2, "initial_tries": 256}
-# So much noise drowns what samples say, and the natural gradient's step is better without: then samples keep close together.
-BY_GRADIENT = {"recombination": "none", "sigma_es0": 0.1}
 # On the mountain car, the others start from the best of 64: a policy that never saw the flag learns to stand still.
 SEES_THE_FLAG = {"initial_tries": 64, "last_layer": 2.0}
 
@@ -206,7 +204,8 @@ def _safe() -> Experiment:
         replace(arm, threshold=threshold, iterations=500)
         for task, threshold in NAVIGATION.items()
         for arm in (
-            Arm(task, population=256, settings=NOISY | (LARGE | BY_GRADIENT if "Car" in task else WITHOUT_STEP)),
+            # Costs vary by more than their limit from episode to episode.
+            Arm(task, population=256, settings=BUTTON if "Button" in task else NOISY),
             *(Arm(task, algorithm) for algorithm in SAFE_RIVALS),
         )
     ]

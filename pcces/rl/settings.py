@@ -148,7 +148,13 @@ PAPER = Settings(
     common_random_numbers=False,
     normalise=False,
 )
-PRESETS = {"default": Settings(), "paper": PAPER}
+# Where episodes differ by more than samples do, these say little, and the natural gradient's step is better alone: then
+# nets may be wide, samples keep close together, and estimates take many episodes (docs/findings.md). It wants a GPU.
+NOISY: dict[str, Any] = {
+    "hidden": (64, 64), "recombination": "none", "sigma_es0": 0.1, "initial_tries": 256,
+    "episodes": 512, "metric_episodes": 512, "member_episodes": 2,
+}  # fmt: skip
+PRESETS = {"default": Settings(), "paper": PAPER, "noisy": Settings(population=256, **NOISY)}
 CALM = {"initial_tries": 1, "last_layer": 0.3}  # a start for episodes too slow to try a thousand policies
 # What the defaults become on slow episodes, where nets are wider and little is seen of a sample (docs/findings.md).
 SLOW = CALM | {"member_episodes": 1, "stride_episodes": 8, "sigma_max": 8.0, "sigma_es_min": 0.3}
