@@ -109,7 +109,8 @@ def scale(experiment: Experiment, found: Sequence[Found]) -> str:
     if not found:
         return f"none of {arms} arms has run"
     less = len(found) - full
-    said = f"{full} of {arms} arms at full scale ({experiment.seeds} seeds)"
+    seeds = "one seed" if experiment.seeds == 1 else f"{experiment.seeds} seeds"
+    said = f"{full} of {arms} arms at full scale ({seeds})"
     return (
         said + (f", {less} at a smaller one" if less else "") + (f", {arms - len(found)} not run" * (len(found) < arms))
     )
