@@ -31,7 +31,8 @@ def train(
         str | None, typer.Option(show_default="pcces", help=f"What trains: {', '.join(algorithms.NAMES)}.")
     ] = None,
     preset: Annotated[
-        str | None, typer.Option(show_default="default", help="Its settings: default, or for pcces also paper and noisy.")
+        str | None,
+        typer.Option(show_default="default", help="Its settings: default, or for pcces also paper and noisy."),
     ] = None,
     iterations: Annotated[
         int | None, typer.Option(show_default="300", help="Or epochs, of ppo-lag, rcpo and cpo.")

@@ -26,7 +26,9 @@ POPULATIONS = (40, 80, 240)
 FIRST_SEED = 10  # seeds 0 to 9 were seen while the defaults were found, and 1000 and up are for tuning
 LARGE = {"hidden": (64, 64)}
 WITHOUT_STEP = {"kl": 0.0, "stride_episodes": 0}  # what ran before the natural gradient's step was the default
-BUTTON = {name: v for name, v in NOISY.items() if "episodes" in name or name == "initial_tries"} | WITHOUT_STEP  # likewise
+BUTTON = {
+    name: v for name, v in NOISY.items() if "episodes" in name or name == "initial_tries"
+} | WITHOUT_STEP  # likewise
 ES_RIVALS = ("openes", "asebo")
 # PCCES plays 4 episodes a sample and 64 of incumbent and trial; with 5 a sample and 32 to see where they are, these play as many.
 AS_MANY = {"member_episodes": 5}
