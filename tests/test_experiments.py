@@ -326,6 +326,11 @@ def test_every_experiment_is_sound(name, scale):
     assert all(arm.resolved() for arm in e.arms)
 
 
+def test_the_study_runs_what_the_preset_for_noisy_tasks_gives_to_users():
+    arm = next(a for a in EXPERIMENTS["safe"].arms if (a.task, a.algorithm) == ("PointGoal1-v0", "pcces"))
+    assert arm.resolved() == Arm("PointGoal1-v0", preset="noisy", iterations=500).resolved()
+
+
 def test_what_is_quick_plays_few_episodes_on_noisy_tasks():
     arms = {(arm.task, arm.algorithm): arm for arm in scaled(EXPERIMENTS["safe"], "quick", None, None).arms}
     car = arms["CarGoal1-v0", "pcces"].resolved()
