@@ -5,25 +5,30 @@ import logging
 import re
 from dataclasses import replace
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import simulators  # noqa: F401  registers the tests' environments
 
-from pcces.engines.device import DeviceEngine
+from pcces.engines.device import DeviceEngine, alone
 from pcces.engines.local import LocalPool
 from pcces.envs import make
 from pcces.envs.simulator import simulator
 from pcces.rl import crew, iteration
 from pcces.rl.crew import Crew
+from pcces.rl.episodes import Chunk, EpisodeWorker, Shared, Steps, added
+from pcces.rl.keys import key
 from pcces.rl.normalizer import identity
-from pcces.rl.on_device import program
+from pcces.rl.on_device import learn_from, program
 from pcces.rl.on_workers import PCCESDriver, WorkerEngine
 from pcces.rl.policy import Policy
 from pcces.rl.problem import problem_for
 from pcces.rl.progress import EpisodeProgress
+from pcces.rl.rollout import rollout
 from pcces.rl.settings import make_settings
 from pcces.rl.train import train
-from pcces.rl.where import close
+from pcces.rl.where import close, find
 
 SMALL = dict(
     population=8,
@@ -104,6 +109,45 @@ def test_going_on_from_a_state_is_the_same_as_not_having_stopped():
     finally:
         engine.close()
     assert same(resumed, trained(sim, 5)[0])
+
+
+@pytest.mark.parametrize("name", ["CartSafe-v0", "Pendulum-v1"])
+def test_workers_learn_from_an_episode_what_the_device_learns(name):
+    task, batch = make(name), 3
+    settings = make_settings(hidden=(5, 4))
+    policy = Policy(task.observation_size, task.actions, settings.hidden)
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=policy.size).astype(np.float32) / 3
+    learner = iteration.start(jnp.asarray(x), identity(jnp.zeros(task.observation_size)), 1, settings)
+    weights = jnp.asarray(rng.normal(size=learner.critic.weights.shape), jnp.float32)
+    learner = learner._replace(critic=learner.critic._replace(weights=weights))
+    columns = jnp.broadcast_to(jnp.asarray(x)[:, None], (policy.size, batch))
+    keys = jax.random.split(key(0), batch)
+
+    def on_device(keys):
+        played = rollout(task, policy, columns, learner.normalizer, keys, record=True)[1]
+        return played, learn_from(policy, task, settings, learner, columns, played)
+
+    played, (gradient, _, critic, _) = alone(on_device)(keys)
+
+    sim, _ = find(name, "local")
+    worker = EpisodeWorker(sim, policy, settings.discount)
+    normalizer = identity(np.zeros(task.observation_size, np.float32))
+    prices = np.asarray(iteration.cost_prices(learner, len(task.cost_names), settings))
+    shared = Shared(x, normalizer, np.asarray(weights), prices=prices)
+    lessons = []
+    for b in range(batch):
+        alive = np.asarray(played.alive[:, b]) > 0
+        observations, rewards, costs = (
+            np.asarray(a[..., b])[alive].T for a in (played.observations, played.rewards, played.costs)
+        )
+        actions = np.asarray(played.actions[..., b])[alive].T
+        steps = Steps(observations, actions, rewards, costs, observations[:, -1], False)
+        lessons.append(worker._learnt(Chunk((), "natural"), shared, x, steps)[0])
+    together = functools.reduce(added, lessons)
+    scale = np.abs(together.gradient).max()
+    np.testing.assert_allclose(gradient, together.gradient, rtol=1e-3, atol=1e-4 * scale)
+    np.testing.assert_allclose(critic.moment, together.moment, rtol=1e-3, atol=1e-4 * np.abs(together.moment).max())
 
 
 def test_training_on_workers_learns():

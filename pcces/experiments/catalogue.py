@@ -143,7 +143,7 @@ def _populations(tasks: Sequence[str], populations: Sequence[int]) -> list[Arm]:
 
 
 def _bullet(task: str, algorithm: str = "pcces", settings: dict[str, Any] = LARGE) -> Arm:
-    before = WITHOUT_STEP if algorithm == "pcces" and task in BULLET[:3] else {}
+    before = WITHOUT_STEP if algorithm == "pcces" and task in BULLET[1:3] else {}
     return Arm(task, algorithm, population=120, iterations=1000, settings=settings | before)
 
 
