@@ -32,7 +32,7 @@ Array = Any
 CHUNK = {"cpu": 10, "gpu": 50}  # iterations a call: on a GPU they are short, and a call costs as much as three
 SEEDS, EPISODES = "seeds", "episodes"  # axes of the device mesh
 PRECISION = "float32"  # of products: a GPU would otherwise round their factors to ten bits
-PLAY_BATCH = 1024  # episodes played at once for evaluations and certificates
+PLAY_BATCH = 512  # episodes played at once for evaluations and certificates
 
 
 class Program(NamedTuple):
@@ -176,15 +176,15 @@ class Player:
         self.watch: Watch | None = None
 
     def play(self, x: np.ndarray, normalizer: Normalizer, episodes: int, seed: int, greedy: bool = False) -> Outcome:
-        """Fresh episodes of one policy."""
+        """Fresh episodes of one policy, as many at a time as a power of two: few sizes, and so few programs to compile."""
         parts = []
-        for number in range(-(-episodes // PLAY_BATCH)):
-            size = min(PLAY_BATCH, episodes)
+        size = min(PLAY_BATCH, 1 << (episodes - 1).bit_length())
+        for number in range(-(-episodes // size)):
             keys = jax.random.split(jax.random.fold_in(key(seed), number), size)
             outcome = play_batch(self.task, self.policy, jnp.asarray(x), normalizer, keys, greedy)
             parts.append(jax.tree.map(np.asarray, outcome))
             if self.watch is not None:
-                self.watch(min((number + 1) * PLAY_BATCH, episodes), episodes)
+                self.watch(min((number + 1) * size, episodes), episodes)
         return Outcome(*(np.concatenate(part, axis=-1)[..., :episodes] for part in zip(*parts)))
 
 
