@@ -429,6 +429,16 @@ def test_an_unsafe_policy_is_refused_and_a_safe_one_certified():
         assert certificate.method == "betting"
 
 
+@pytest.mark.parametrize("threshold", [0.1, 0.7, 2.3, 64.3872])
+def test_the_most_that_an_episode_can_cost_is_in_range_however_it_is_rounded(threshold):
+    task = TwoCosts()
+    policy, x = fixed_policy(task, 0.0)
+    normalizer = certify.normalizer_of(np.zeros(4, np.float32), np.ones(4, np.float32))
+    problem = problem_for(task, 0.0, threshold=(threshold, 100.0))
+    certificate, outcome = certify.certify(task, policy, problem, Player(task, policy).play, x, normalizer, 64, seed=1)
+    assert np.all(outcome.costs[0] == 7) and certificate.holds is (threshold > 7)
+
+
 def test_entropy_bounds_are_certified_too():
     task = make("CartPole-v0")
     policy, x = fixed_policy(task, 0.0)

@@ -35,20 +35,27 @@ def ranges(task: Task | Simulator, policy: Policy, problem: Problem, x: np.ndarr
         return None
     steps = task.max_steps
     low, high = task.cost_bounds or (0.0, 0.0)
-    found = [(steps * min(low, 0.0) - t, steps * high - t) for t in problem.thresholds]
+    least, most = _with_slack(steps * min(low, 0.0), steps * high)
+    found = [(least - t, most - t) for t in problem.thresholds]
     if policy.discrete:
         least, most = 0.0, steps * math.log(policy.outputs)
     else:
         log_std = np.clip(x[-policy.outputs :], *LOG_STD)
         a_step = float(policy.entropy(np.zeros(policy.outputs, np.float32), log_std))
         least, most = min(a_step, steps * a_step), max(a_step, steps * a_step)
-    slack = 1e-4 * max(1.0, abs(least), abs(most))  # sums of 32-bit numbers
+    least, most = _with_slack(least, most)
     h_low, h_high = problem.entropy_bounds
     if math.isfinite(h_high):
-        found.append((least - slack - h_high, most + slack - h_high))
+        found.append((least - h_high, most - h_high))
     if math.isfinite(h_low):
-        found.append((h_low - most - slack, h_low - least + slack))
+        found.append((h_low - most, h_low - least))
     return found
+
+
+def _with_slack(least: float, most: float) -> tuple[float, float]:
+    """A range with room for the rounding of sums of 32-bit numbers."""
+    slack = 1e-4 * max(1.0, abs(least), abs(most))
+    return least - slack, most + slack
 
 
 def certify(
