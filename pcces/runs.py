@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Metrics = dict[str, list[float]]
 
 
-@dataclass
+@dataclass(repr=False)
 class Run:
     """A training run: its configuration, its course, its policy and what fresh episodes say of it."""
 
@@ -47,6 +47,11 @@ class Run:
     certificate: Certificate | None = None
     final: dict[str, Any] = field(default_factory=dict)  # means over the certificate's episodes
     path: Path | None = None
+
+    def __repr__(self) -> str:
+        """In a line or two: what was trained, how long, and what came out."""
+        what = "{algorithm} on {task}, seed {seed}".format(**self.config)
+        return f"<{what}, {len(self.metrics.get('iteration', ()))} iterations; {self.words()}>"
 
     def policy(self, observation: Any, rng: np.random.Generator | None = None) -> Any:
         """An action as the environment takes it; without a generator, the likeliest one."""
