@@ -80,9 +80,10 @@ def nowhere_lower(_: Experiment, found: Sequence[Found]) -> Finding:
     if some:
         more = [one.ours.steps() / one.theirs.steps() for one in some]
         words = [verdict(at_equal_steps(one)) for one in some]
+        times = " to ".join(dict.fromkeys(f"{value:.2g}" for value in (min(more), max(more))))
         remarks.append(
             "Samples are the policies tried in an iteration. In all, each with its own episodes a sample, PCCES played"
-            f" {min(more):.2g} to {max(more):.2g} times the steps of the other. Compared after equally many steps: higher in {words.count('higher')},"
+            f" {times} times the steps of the other. Compared after equally many steps: higher in {words.count('higher')},"
             f" no clear difference in {words.count('no clear difference')}, lower in {words.count('lower')} of {len(words)}."
         )
     return Finding(parts, remarks=remarks)
