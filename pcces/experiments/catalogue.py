@@ -141,8 +141,7 @@ def _populations(tasks: Sequence[str], populations: Sequence[int]) -> list[Arm]:
 
 
 def _bullet(task: str, algorithm: str = "pcces", settings: dict[str, Any] = LARGE) -> Arm:
-    before = WITHOUT_STEP if algorithm == "pcces" and task == "HopperBulletEnv-v0" else {}
-    return Arm(task, algorithm, population=120, iterations=1000, settings=settings | before)
+    return Arm(task, algorithm, population=120, iterations=1000, settings=settings)
 
 
 def _entropy() -> Experiment:
