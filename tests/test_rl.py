@@ -342,9 +342,8 @@ def test_an_interrupted_run_resumes_to_the_same_policy(tmp_path):
     loaded = training.load(tmp_path / "cut")
     assert np.array_equal(loaded.x, whole.x)
     assert loaded.certificate == whole.certificate
-    assert (
-        loaded.words() == whole.words() in repr(loaded) and len(repr(loaded)) < 600
-    )  # not the whole course of training
+    assert loaded.words() == whole.words()
+    assert whole.words() in repr(loaded) and len(repr(loaded)) < 600  # not the whole course of training
 
 
 def test_a_run_that_goes_on_for_longer_ends_as_if_it_had_been_as_long_from_the_start(tmp_path):

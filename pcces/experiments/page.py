@@ -27,7 +27,7 @@ without zero. Each interval stands for itself: of forty differences that are non
 limits with 95 % confidence. *Over*: the share of training iterations whose policy cost more than allowed, on fresh episodes. Bands in the
 pictures are 95 % intervals of the mean over seeds. The verdicts are computed: *reproduced*, *exceeded*, *not reached*, *not run at full scale*.
 Seeds are 10 to 19. PCCES was tuned on others, with more effort than any rival; its earlier defaults had been run on these too: [how](findings.md).
-Steps leave out the 8 episodes of each of 1024 random policies (256 on the navigation tasks, none on PyBullet's) from which an evolution strategy picks its first one.
+Steps leave out the 8 episodes of each of 1024 random policies (256 with the preset noisy, none on PyBullet's) from which an evolution strategy picks its first one.
 Times are those of all seeds of an arm, side by side; on the GPU up to fifteen other arms ran at the same time.
 """
 
