@@ -167,6 +167,7 @@ def test_results_of_fewer_iterations_stand_in_and_are_named(tmp_path):
     )
     store.add(Arm("CartPole-v0", population=40, iterations=5), [record(1, 6.0)], WHERE)
     assert known(experiment(arm), store)[0].ran.iterations == 5  # two seeds say more than one that ran for longer
+    assert known(experiment(arm, seeds=1), store)[0].ran.iterations == 20  # where one is asked for they do not
 
 
 def safe(folder, our_cost, their_last_cost, their_return=250.0):

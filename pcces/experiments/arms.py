@@ -169,12 +169,12 @@ class Store:
             return {}
         return {run["seed"]: run for run in data["runs"]}
 
-    def nearest(self, arm: Arm) -> Arm | None:
-        """Of the arm itself and those that differ only in having fewer iterations, the one that most seeds ran, and of
-        several the longest."""
+    def nearest(self, arm: Arm, seeds: Iterable[int]) -> Arm | None:
+        """Of the arm itself and those that differ only in having fewer iterations, the one that most of the seeds ran,
+        and of several the longest."""
         shorter = [other for other in self.arms() if other.iterations < arm.iterations]
         alike = [arm, *(other for other in shorter if replace(other, iterations=arm.iterations) == arm)]
-        ran = {other.key: len(self.read(other)) for other in alike}
+        ran = {other.key: len(set(seeds) & set(self.read(other))) for other in alike}
         best = max(alike, key=lambda other: (ran[other.key], other.iterations))
         return best if ran[best.key] else None
 

@@ -105,7 +105,7 @@ def known(experiment: Experiment, store: Store) -> list[Found]:
     """The arms that have results, of the experiment's seeds (others were for tuning)."""
     found = []
     for arm in experiment.arms:
-        ran = store.nearest(arm)
+        ran = store.nearest(arm, experiment.numbers)
         if ran is None:
             continue
         runs = {seed: run for seed, run in store.read(ran).items() if seed in experiment.numbers}
