@@ -15,10 +15,12 @@ from pcces.rl.surrogate import (
     fisher,
     init_critic,
     learn,
+    measured,
     natural_step,
     policy_gradient,
     returns_to_go,
     slopes,
+    states_of,
 )
 
 HEADS = {
@@ -103,6 +105,31 @@ def divergence(policy, x, y, o):
 
 
 @pytest.mark.parametrize("policy", HEADS.values(), ids=HEADS)
+def test_a_measured_step_goes_as_far_as_it_says(policy):
+    rng = np.random.default_rng(6)
+    x, o, step = parameters(policy, 3), rng.normal(size=(3, 500)), rng.normal(size=policy.size)
+    here, there = head_of(policy, x, o), head_of(policy, x + step, o)
+    assert policy.divergence(*here, *there).mean() == pytest.approx(divergence(policy, x, x + step, o))
+    for longer in (0.01, 1.0, 3.0):
+        found = measured(policy, x, longer * step, o, 0.01)
+        assert divergence(policy, x, x + found, o) == pytest.approx(0.01, rel=0.05)
+        assert found @ step / np.linalg.norm(found) / np.linalg.norm(step) == pytest.approx(1)
+    assert not measured(policy, x, 0 * step, o, 0.01).any()
+    assert np.isfinite(measured(policy, x, 1e4 * step, o, 0.01)).all()
+
+
+def test_states_are_spread_over_an_episode_and_never_beyond_its_end():
+    times = np.arange(40.0).reshape(1, 40)
+    assert states_of(times[:, :32], np.asarray(32)).tolist() == [list(range(0, 32, 2))]
+    assert states_of(times[:, :4], np.asarray(4)).tolist() == [[t for t in range(4) for _ in range(4)]]
+    lengths = np.array([32, 4, 1], np.float32)
+    together = states_of(np.repeat(times[..., None], 3, axis=2), lengths)
+    assert sorted(together[0]) == sorted(
+        np.concatenate([states_of(times, np.asarray(length))[0] for length in lengths])
+    )
+
+
+@pytest.mark.parametrize("policy", HEADS.values(), ids=HEADS)
 def test_a_natural_step_goes_about_as_far_as_it_says_and_uphill(policy):
     rng = np.random.default_rng(5)
     x, o = parameters(policy, 3), rng.normal(size=(3, 4000)) * np.array([[1.0], [0.1], [5.0]])
@@ -150,7 +177,8 @@ def test_policy_gradient_in_jax_is_the_one_in_numpy():
     def natural(policy, x, o, actions, advantages):
         found = slopes(policy, x, o, actions)
         gradient, information = policy_gradient(found, advantages), fisher(found)
-        return gradient, information, natural_step(policy, gradient, information, 6, 0.01)
+        step = natural_step(policy, gradient, information, 6, 0.01)
+        return gradient, information, step, measured(policy, x, step, o, 0.01)
 
     in_jax = jax.jit(natural, static_argnums=0)(policy, *map(jnp.asarray, (x, o, actions, advantages)))
     for there, here in zip(in_jax, natural(policy, x, o, actions, advantages)):

@@ -232,6 +232,21 @@ def test_the_first_iterations_only_collect():
     assert float(np.abs(after.strategy.archive[0]).sum()) > 0
 
 
+@pytest.mark.parametrize("xp", [np, jnp])
+def test_gradients_are_remembered_the_longer_the_shorter_steps_are(xp):
+    chosen = make_settings(memory=0.5, m=3)
+    learner = iteration.start(xp.zeros(3), identity(xp.zeros(2)), 1, chosen)
+    learner = learner._replace(strategy=learner.strategy._replace(archive=xp.eye(3)))
+    for sigma in (0.1, 2.0):
+        learner = learner._replace(es=learner.es._replace(sigma=xp.asarray(sigma)))
+        found = iteration.remembered(learner, xp.asarray([0.0, 0.0, 7.0]), chosen)
+        left = np.exp(-sigma / 0.5)
+        np.testing.assert_allclose(found, [left, left**2, 1 + left**3], rtol=1e-5)
+    gradient = xp.asarray([0.0, 0.0, 7.0])
+    assert iteration.remembered(learner, gradient, make_settings()) is gradient
+    assert np.array_equal(iteration.remembered(learner, 0 * gradient, chosen), xp.exp(-4 * xp.arange(1, 4)))
+
+
 def test_sigma_es_follows_sigma_only_when_tied():
     for how, expected in (("tied", 1 / 1.05), ("fixed", 1.0)):
         assert float(concluded(1.0, FINE, 0.0, FINE, sigma_es=how)[1].es.sigma_es) == pytest.approx(expected)
@@ -298,6 +313,7 @@ def test_training_learns_and_certifies():
         {"preset": "paper"},
         {"surrogate": "updates", "stride_episodes": 2},
         {"surrogate": "none"},
+        {"kl_measured": True, "memory": 1.0},
     ],
 )
 def test_presets_and_surrogates_run_on_both_kinds_of_constraint(change):
@@ -521,6 +537,10 @@ def test_momentum_gathers_what_samples_keep_saying_and_scales_coordinates_alike(
     assert d[0] > 0  # one contrary word does not turn it round
     assert iteration.recombined(learner, said, make_settings(recombination="mean"))[0] is said
     assert not iteration.recombined(learner, said, make_settings(recombination="none"))[0].any()
+    with pytest.raises(ValueError, match="memory is of policy gradients"):
+        make_settings(memory=1.0, surrogate="updates")
+    with pytest.raises(ValueError, match="which kl=0 leaves out"):
+        make_settings(kl=0.0, kl_measured=True)
     with pytest.raises(ValueError, match="no direction without kl"):
         make_settings(recombination="none", kl=0.0)
 

@@ -153,7 +153,9 @@ def test_returns_to_go_are_the_discounted_sums(steps):
 @pytest.mark.skipif(len(jax.devices()) < 2, reason="one device")
 def test_devices_that_share_an_iteration_come_to_what_one_comes_to():
     task, policy, *_ = setting("CartSafe-v0", 2)
-    settings = make_settings(population=8, initial_tries=4, warm_up=1, episodes=4, metric_episodes=4)
+    settings = make_settings(
+        population=8, initial_tries=4, warm_up=1, episodes=4, metric_episodes=4, kl_measured=True, memory=1.0
+    )
     prog = program(task, policy, problem_for(task, settings.mu), settings)
     results = []
     for devices in jax.devices()[:1], jax.devices()[:2]:

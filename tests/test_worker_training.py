@@ -15,13 +15,14 @@ from pcces.engines.device import DeviceEngine, alone
 from pcces.engines.local import LocalPool
 from pcces.envs import make
 from pcces.envs.simulator import simulator
-from pcces.rl import crew, iteration
+from pcces.rl import crew, iteration, surrogate
 from pcces.rl.crew import Crew
-from pcces.rl.episodes import Chunk, EpisodeWorker, Shared, Steps, added
+from pcces.rl.episodes import Chunk, EpisodeWorker, Played, Shared, Steps, learnt
 from pcces.rl.keys import key
 from pcces.rl.normalizer import identity
 from pcces.rl.on_device import learn_from, program
 from pcces.rl.on_workers import PCCESDriver, WorkerEngine
+from pcces.rl.outcome import Outcome
 from pcces.rl.policy import Policy
 from pcces.rl.problem import problem_for
 from pcces.rl.progress import EpisodeProgress
@@ -40,6 +41,8 @@ SMALL = dict(
     m=3,
     hidden=(5, 4),
     kl=0.01,
+    kl_measured=True,
+    memory=1.0,
     stride_episodes=2,
 )
 
@@ -114,13 +117,16 @@ def test_going_on_from_a_state_is_the_same_as_not_having_stopped():
 @pytest.mark.parametrize("name", ["CartSafe-v0", "Pendulum-v1"])
 def test_workers_learn_from_an_episode_what_the_device_learns(name):
     task, batch = make(name), 3
-    settings = make_settings(hidden=(5, 4))
+    settings = make_settings(hidden=(5, 4), kl_measured=True, memory=1.0, m=2)
     policy = Policy(task.observation_size, task.actions, settings.hidden)
     rng = np.random.default_rng(0)
     x = rng.normal(size=policy.size).astype(np.float32) / 3
     learner = iteration.start(jnp.asarray(x), identity(jnp.zeros(task.observation_size)), 1, settings)
     weights = jnp.asarray(rng.normal(size=learner.critic.weights.shape), jnp.float32)
-    learner = learner._replace(critic=learner.critic._replace(weights=weights))
+    archive = jnp.eye(2, policy.size)
+    learner = learner._replace(
+        critic=learner.critic._replace(weights=weights), strategy=learner.strategy._replace(archive=archive)
+    )
     columns = jnp.broadcast_to(jnp.asarray(x)[:, None], (policy.size, batch))
     keys = jax.random.split(key(0), batch)
 
@@ -128,14 +134,14 @@ def test_workers_learn_from_an_episode_what_the_device_learns(name):
         played = rollout(task, policy, columns, learner.normalizer, keys, record=True)[1]
         return played, learn_from(policy, task, settings, learner, columns, played)
 
-    played, (gradient, _, critic, _) = alone(on_device)(keys)
+    played, (gradient, stride, critic, _) = alone(on_device)(keys)
 
     sim, _ = find(name, "local")
     worker = EpisodeWorker(sim, policy, settings.discount)
     normalizer = identity(np.zeros(task.observation_size, np.float32))
     prices = np.asarray(iteration.cost_prices(learner, len(task.cost_names), settings))
     shared = Shared(x, normalizer, np.asarray(weights), prices=prices)
-    lessons = []
+    taught = []
     for b in range(batch):
         alive = np.asarray(played.alive[:, b]) > 0
         observations, rewards, costs = (
@@ -143,11 +149,16 @@ def test_workers_learn_from_an_episode_what_the_device_learns(name):
         )
         actions = np.asarray(played.actions[..., b])[alive].T
         steps = Steps(observations, actions, rewards, costs, observations[:, -1], False)
-        lessons.append(worker._learnt(Chunk((), "natural"), shared, x, steps)[0])
-    together = functools.reduce(added, lessons)
+        outcome = Outcome(*(np.zeros(1),) * 5)
+        taught.append(Played(outcome, *worker._learnt(Chunk((), settings.lesson), shared, x, steps)))
+    together = learnt(taught)
     scale = np.abs(together.gradient).max()
     np.testing.assert_allclose(gradient, together.gradient, rtol=1e-3, atol=1e-4 * scale)
     np.testing.assert_allclose(critic.moment, together.moment, rtol=1e-3, atol=1e-4 * np.abs(together.moment).max())
+    count, states = np.float32(together.seen[0]), together.states
+    assert states.shape == (task.observation_size, batch * surrogate.STATES)
+    _, here = iteration.guidance(policy, learner, together.gradient, together.information, count, states, settings)
+    np.testing.assert_allclose(stride, here, rtol=2e-2, atol=2e-2 * np.abs(here).max())
 
 
 def test_training_on_workers_learns():

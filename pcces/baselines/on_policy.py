@@ -27,7 +27,7 @@ from pcces.rl.keys import key as random_key
 from pcces.rl.normalizer import Normalizer, carry_over
 from pcces.rl.on_device import described
 from pcces.rl.on_workers import episode_seeds
-from pcces.rl.policy import Policy, forward, log_softmax
+from pcces.rl.policy import Policy, forward
 from pcces.rl.problem import Problem
 
 Array = Any
@@ -292,15 +292,7 @@ def distributions(policy: Policy, x: Array, did: Actions) -> tuple[Array, Array]
 
 def divergence_of(policy: Policy, distribution: tuple[Array, Array], did: Actions) -> Array:
     """This device's part of E[KL(pi || the given distributions)], in closed form."""
-    head, log_std = distribution
-    if policy.discrete:
-        old = log_softmax(did.head)
-        kl = (jnp.exp(old) * (old - log_softmax(head))).sum(0)
-    else:
-        gap = jnp.exp(did.log_std)[:, None] ** 2 + (did.head - head) ** 2
-        change = log_std - did.log_std
-        kl = (change[:, None] + gap / (2 * jnp.exp(2 * log_std))[:, None] - 0.5).sum(0)
-    return kl @ did.weights
+    return policy.divergence(did.head, did.log_std, *distribution) @ did.weights
 
 
 def divergence(policy: Policy, x: Array, did: Actions) -> Array:

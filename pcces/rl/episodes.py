@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -39,7 +40,7 @@ class Chunk(NamedTuple):
     """Episodes for one worker, and what is to be learnt from them beside their outcome.
 
     `learn`: "observations" for the normalisation, "gradient" for the critic and the policy gradient too, "natural" for
-    the Fisher information as well, "steps" for every step as it was, or None.
+    the Fisher information as well, "measured" for some of the states too, "steps" for every step as it was, or None.
     """
 
     episodes: tuple[Episode, ...]
@@ -64,7 +65,8 @@ Search = Callable[[], Strategy]  # makes a search distribution; can be sent to w
 
 
 class Lesson(NamedTuple):
-    """Sums over a chunk's episodes: the policy gradient, the Fisher information, what the critic and the normalisation learn from.
+    """Sums over a chunk's episodes: the policy gradient, the Fisher information, what the critic and the normalisation learn from;
+    and some of their states, as columns.
 
     What was not asked for is empty.
     """
@@ -74,17 +76,17 @@ class Lesson(NamedTuple):
     gram: np.ndarray
     moment: np.ndarray
     seen: np.ndarray  # (1 + 2 size,) the fields of `Seen`
-
-
-def added(a: Lesson, b: Lesson) -> Lesson:
-    """What two chunks teach together."""
-    return Lesson(*(one + other for one, other in zip(a, b)))
+    states: np.ndarray  # (size, count), normalised
 
 
 def learnt(played: Sequence[Played]) -> Lesson | None:
     """What all these episodes teach; nothing, if none of them was asked to."""
     lessons = [p.lesson for p in played if p.lesson is not None]
-    return functools.reduce(added, lessons) if lessons else None
+    if not lessons:
+        return None
+    *numbers, states = zip(*lessons)
+    sums = [functools.reduce(operator.add, part) for part in numbers]
+    return Lesson._make([*sums, np.concatenate(states, axis=1)])
 
 
 class Steps(NamedTuple):
@@ -203,16 +205,19 @@ class EpisodeWorker:
         sums = seen_in(raw.astype(float), np.ones(raw.shape[1]), shared.normalizer.mean)
         seen = np.concatenate([np.atleast_1d(part) for part in sums])
         if chunk.learn == "observations":
-            return Lesson(*(np.zeros(0, np.float32),) * 4, seen), (), ()
+            return Lesson(*(np.zeros(0, np.float32),) * 4, seen, np.zeros((0, 0), np.float32)), (), ()
         observations = normalise(shared.normalizer, raw)
         phi = surrogate.features(observations, self.simulator.max_steps)
         to_go = surrogate.returns_to_go(surrogate.priced(steps.rewards, steps.costs, shared.prices), self.discount)
         advantages = to_go - shared.critic @ phi
         slopes = surrogate.slopes(self.policy, x, observations, steps.actions)
         gradient = surrogate.policy_gradient(slopes, advantages)
-        information = surrogate.fisher(slopes) if chunk.learn == "natural" else np.zeros(0)
+        information = surrogate.fisher(slopes) if chunk.learn in ("natural", "measured") else np.zeros(0)
         gradient, information = (part.astype(np.float32, copy=False) for part in (gradient, information))
-        return Lesson(gradient, information, phi @ phi.T, phi @ to_go, seen), (), ()
+        states = np.zeros((0, 0), np.float32)
+        if chunk.learn == "measured":
+            states = surrogate.states_of(observations, np.asarray(raw.shape[1]))
+        return Lesson(gradient, information, phi @ phi.T, phi @ to_go, seen, states), (), ()
 
 
 class Player:

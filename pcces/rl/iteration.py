@@ -18,7 +18,7 @@ from pcces.estimation import Estimate, estimate
 from pcces.rl.normalizer import Normalizer, Seen, carry_over, update
 from pcces.rl.policy import Policy
 from pcces.rl.settings import Settings
-from pcces.rl.surrogate import Critic, init_critic, natural_step
+from pcces.rl.surrogate import Critic, init_critic, measured, natural_step
 from pcces.strategies import Strategy
 
 Array = Any
@@ -96,11 +96,35 @@ def broken(e: Estimate, sigma: Array, settings: Settings) -> Array:
 
 
 def guidance(
-    policy: Policy, gradient: Array, information: Array | None, steps: Array, settings: Settings
+    policy: Policy,
+    learner: Learner,
+    gradient: Array,
+    information: Array | None,
+    steps: Array,
+    states: Array | None,
+    settings: Settings,
 ) -> tuple[Array | None, Array | None]:
-    """The surrogate to remember, and the natural gradient's part of d_k, from sums over an iteration's episodes."""
+    """The surrogate to remember, and the natural gradient's part of d_k, from sums over an iteration's episodes and
+    some of their states."""
     guide = gradient if settings.surrogate == "policy-gradient" else None
-    return guide, None if information is None else natural_step(policy, gradient, information, steps, settings.kl)
+    if information is None:
+        return guide, None
+    stride = natural_step(policy, remembered(learner, gradient, settings), information, steps, settings.kl)
+    return guide, stride if states is None else measured(policy, learner.es.x, stride, states, settings.kl)
+
+
+def remembered(learner: Learner, gradient: Array, settings: Settings) -> Array:
+    """The policy gradient with those of earlier iterations, which count the more the shorter the steps since are.
+
+    Where long steps succeed, the gradient has changed since; where only short ones do, it is hidden by noise.
+    """
+    if settings.memory == 0:
+        return gradient
+    xp = array_namespace(gradient)
+    archive = learner.strategy.archive  # unit vectors, the newest first
+    ages = xp.arange(1, archive.shape[0] + 1, dtype=gradient.dtype)
+    length = xp.linalg.vector_norm(gradient)
+    return gradient / xp.where(length > 0, length, 1.0) + xp.exp(-ages * learner.es.sigma / settings.memory) @ archive
 
 
 def merit(learner: Learner, y: Array, incumbent: Estimate, settings: Settings) -> Array:

@@ -190,8 +190,9 @@ def learn_from(
     advantages = (to_go - (learner.critic.weights @ phi).reshape(to_go.shape)) * alive
     slopes = surrogate.slopes(policy, columns, observations, jnp.moveaxis(trajectory.actions, 0, -2))
     gradient = surrogate.policy_gradient(slopes, advantages)
-    information = surrogate.fisher(slopes, alive) if settings.lesson == "natural" else None
+    information = surrogate.fisher(slopes, alive) if settings.kl else None
+    states = gathered(surrogate.states_of(observations, alive.sum(0))) if settings.lesson == "measured" else None
     sums = seen, gradient, information, phi @ phi.T, phi @ to_go.reshape(-1)
     seen, gradient, information, gram, moment = summed(sums)
-    guide, stride = iteration.guidance(policy, gradient, information, seen.count, settings)
+    guide, stride = iteration.guidance(policy, learner, gradient, information, seen.count, states, settings)
     return guide, stride, surrogate.learn(learner.critic, gram, moment), seen

@@ -163,8 +163,11 @@ class PCCESDriver:
         seen = crew.seen(lesson)
         guide, stride, critic = None, None, learner.critic
         if lesson is not None and s.lesson != "observations":
-            information = lesson.information if s.lesson == "natural" else None
-            guide, stride = iteration.guidance(crew.policy, lesson.gradient, information, np.float32(seen.count), s)
+            information = lesson.information if s.kl else None
+            states = lesson.states if s.lesson == "measured" else None
+            guide, stride = iteration.guidance(
+                crew.policy, learner, lesson.gradient, information, np.float32(seen.count), states, s
+            )
             critic = surrogate.learn(learner.critic, lesson.gram, lesson.moment)
         weights, d, moments = iteration.direction(learner, directions, y, incumbent, s)
         tried: list[Played] = []

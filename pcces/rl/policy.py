@@ -143,6 +143,16 @@ class Policy:
         constant = sum(math.log(width) + 0.5 * math.log(2 * math.pi * math.e) for width in half)
         return xp.zeros_like(head[0]) + xp.sum(log_std, axis=0) + constant
 
+    def divergence(self, head: Array, log_std: Array, other_head: Array, other_log_std: Array) -> Array:
+        """The KL divergence from one distribution over actions to another, per column, in closed form."""
+        xp = array_namespace(head)
+        if self.discrete:
+            log_p = log_softmax(head)
+            return row_sum(xp.exp(log_p) * (log_p - log_softmax(other_head)))
+        gap = column(xp.exp(2 * log_std), head) + (head - other_head) ** 2
+        change = column(other_log_std - log_std, head)
+        return row_sum(change + gap / column(2 * xp.exp(2 * other_log_std), head) - 0.5)
+
     def log_probability(self, head: Array, log_std: Array, actions: Array) -> Array:
         """log pi(a | s) per column."""
         xp = array_namespace(head)

@@ -44,6 +44,10 @@ class Settings:
     momentum: float = 0.9  # what remains of the mean direction, and
     momentum_squares: float = 0.99  # of its squares, an iteration later
     kl: float = 0.01  # how far a step along the natural policy gradient in d_k moves the policy (KL); 0: none
+    kl_measured: bool = False  # whether that is measured in states seen, or what the Fisher information's factors say
+    memory: float = (
+        0.0  # in that step a gradient counts exp(-sigma_k / memory) of the next one; 0: the newest counts alone
+    )
     stride_episodes: int = 0  # by which lengths of that step are compared; 0: always its whole length
     discount: float = 0.99  # of the surrogate's returns, and of the objective's where `discounted`
     # Objective and constraints
@@ -88,6 +92,15 @@ class Settings:
         need(0 < self.price_shrink <= 1 <= self.price_growth, "price_growth must be at least 1, price_shrink in (0, 1]")
         need(self.doubt >= 0, f"doubt must not be negative, got {self.doubt}")
         need(self.kl >= 0, f"kl must not be negative, got {self.kl}")
+        need(self.memory >= 0, f"memory must not be negative, got {self.memory}")
+        need(
+            self.kl > 0 or not (self.memory or self.kl_measured),
+            "memory and kl_measured are of the step along the natural gradient, which kl=0 leaves out",
+        )
+        need(
+            self.memory == 0 or self.surrogate == "policy-gradient",
+            f"memory is of policy gradients, which surrogate={self.surrogate} does not keep",
+        )
         need(self.stride_episodes >= 0, f"stride_episodes must not be negative, got {self.stride_episodes}")
         need(0 < self.discount <= 1, f"discount must lie in (0, 1], got {self.discount}")
         need(self.recombination != "none" or self.kl > 0, "recombination=none leaves no direction without kl")
@@ -107,7 +120,7 @@ class Settings:
     def lesson(self) -> str:
         """What is to be learnt from the episodes of an iteration, beside their outcome (pcces.rl.episodes)."""
         if self.kl > 0:
-            return "natural"
+            return "measured" if self.kl_measured else "natural"
         return "gradient" if self.surrogate == "policy-gradient" else "observations"
 
     @property

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from pcces.arrays import array_namespace
 from pcces.factor import inverse, inverse_factor
-from pcces.rl.policy import Policy, affine, back
+from pcces.rl.policy import Policy, affine, back, forward
 
 Array = Any
 
@@ -29,6 +29,7 @@ DECAY = 0.9  # of what the critic learnt an iteration ago
 RIDGE = 1e-3
 DAMPING = 1e-2  # of the Fisher information, beside its mean
 LEAST = 1e-8  # damping: a policy that leaves nothing to chance has no information at all
+STATES = 16  # of an episode, at which it is measured how far a step moves the policy
 
 
 def init_critic(observation_size: int, like: Array) -> Critic:
@@ -166,6 +167,32 @@ def natural_step(policy: Policy, gradient: Array, information: Array, steps: Arr
         i += size
     natural = xp.concat([*parts, unit[i:] / 2])  # a normal distribution has two of it for each log standard deviation
     return natural * xp.sqrt(2 * kl / (unit @ natural + 1e-12))
+
+
+def states_of(observations: Array, lengths: Array) -> Array:
+    """STATES of an episode, (size, T) and its length, or of many, (size, T, B) and (B,): evenly spread, side by side."""
+    xp = array_namespace(observations)
+    j = xp.reshape(xp.arange(STATES), (STATES, *(1,) * lengths.ndim))
+    which = j * xp.astype(lengths, int) // STATES
+    return _flat(xp.take_along_axis(observations, which[None], axis=1))
+
+
+def measured(policy: Policy, x: Array, step: Array, states: Array, kl: float) -> Array:
+    """The step, as long as it has to be for the policy's actions in these states to change by a mean KL divergence of `kl`.
+
+    Each round takes the divergence for a square of the length, which it is of a short one.
+    """
+    xp = array_namespace(x)
+
+    def distribution(y: Array) -> tuple[Array, Array]:
+        layers, log_std = policy.unpack(y)
+        return forward(layers, states), log_std
+
+    here = distribution(x)
+    for _ in range(3):
+        moved = xp.mean(policy.divergence(*here, *distribution(x + step)))
+        step = step * xp.clip(xp.sqrt(kl / xp.clip(moved, 1e-12, None)), 0.1, 10.0)
+    return step
 
 
 def _flat(rows: Array) -> Array:
