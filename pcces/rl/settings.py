@@ -45,9 +45,7 @@ class Settings:
     momentum_squares: float = 0.99  # of its squares, an iteration later
     kl: float = 0.01  # how far a step along the natural policy gradient in d_k moves the policy (KL); 0: none
     kl_measured: bool = False  # whether that is measured in states seen, or what the Fisher information's factors say
-    memory: float = (
-        0.0  # in that step a gradient counts exp(-sigma_k / memory) of the next one; 0: the newest counts alone
-    )
+    memory: float = 0.0  # in that step a gradient counts exp(-sigma_k / memory) of the next one; 0: only the newest
     stride_episodes: int = 0  # by which lengths of that step are compared; 0: always its whole length
     discount: float = 0.99  # of the surrogate's returns, and of the objective's where `discounted`
     # Objective and constraints
