@@ -1,6 +1,7 @@
 """Settings that must be made before NumPy is imported."""
 
 import os
+import signal
 from importlib import metadata
 from pathlib import Path
 
@@ -11,6 +12,10 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 # Compiled programs are shared between tests, the processes they start, and the next time they are run.
 os.environ.setdefault("PCCES_CACHE", str(Path(__file__).parent.parent / ".pytest_cache" / "compiled"))
 os.environ.setdefault("JAX_NUM_CPU_DEVICES", "2")  # so that tests can share work between devices
+
+# Tests send Ctrl-C, which a shell lets background jobs ignore, and all that they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Most of the time goes into compiling, so everything is compiled as the library compiles on a CPU, and in one piece.
 # XLA ends a process that gives it an option it does not know: this one goes with JAX 0.11.
