@@ -17,12 +17,14 @@ os.environ.setdefault("JAX_NUM_CPU_DEVICES", "2")  # so that tests can share wor
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Most of the time goes into compiling, so everything is compiled as the library compiles on a CPU, and in one piece.
-# XLA ends a process that gives it an option it does not know: this one goes with JAX 0.11.
+# Most of the time goes into compiling: programs run but shortly, so LLVM is asked for little (not where a test types what
+# a person does), and all is compiled as the library compiles on a CPU, and in one piece.
+# XLA ends a process that gives it an option it does not know: these two go with JAX 0.11.
+_flags = ["--xla_backend_optimization_level=0"]
 try:
     if tuple(map(int, metadata.version("jaxlib").split(".")[:2])) < (0, 11):
-        _flags = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
-        os.environ["XLA_FLAGS"] = f"{_flags} {os.environ.get('XLA_FLAGS', '')}".strip()
+        _flags += ["--xla_cpu_use_fusion_emitters=false", "--xla_cpu_parallel_codegen_split_count=1"]
+    os.environ["XLA_FLAGS"] = " ".join([*_flags, os.environ.get("XLA_FLAGS", "")]).strip()
 except metadata.PackageNotFoundError:  # the tests without JAX
     pass
 
@@ -32,6 +34,23 @@ from small import IMPOSSIBLE, LOOSE, SMALL, once  # noqa: E402
 
 settings.register_profile("pcces", deadline=None)  # a loaded machine is not a failure
 settings.load_profile("pcces")
+
+
+def pytest_collection_modifyitems(items):
+    """Every worker starts with its share of the slow tests, so that at the end none waits for another's.
+
+    Workers begin with an equal run of tests each, in their order, and take from each other when they are done.
+    """
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    rest = [item for item in items if not item.get_closest_marker("slow")]
+    ordered, begin = [], 0
+    for worker in range(workers):
+        own = slow[worker::workers]
+        end = begin + (worker + 1) * len(items) // workers - worker * len(items) // workers - len(own)
+        ordered += own + rest[begin:end]
+        begin = end
+    items[:] = ordered
 
 
 @pytest.fixture(scope="session")

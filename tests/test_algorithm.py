@@ -114,7 +114,7 @@ def test_trial_and_sample_points():
 
 STRATEGIES = {
     "gaussian": strategies.gaussian(),
-    "guided": strategies.guided(m=3),
+    "guided": strategies.guided(m=1),  # larger bases are the same up to the signs of their vectors
     "cma": strategies.cma(),
     "asebo": strategies.asebo(m=4, least=1),
 }

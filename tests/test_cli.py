@@ -116,6 +116,7 @@ def stopped(folder, checkpoint, number, *words):
     return process.returncode, said
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_says_how_to_go_on_and_ends_at_the_same_policy(one, tmp_path):
     code, said = stopped(tmp_path, "run/checkpoint.npz", signal.SIGINT, *LOOSE, "--out", "run")
     assert code == 130
@@ -137,6 +138,7 @@ def without_time(folder):
     return {name: column for name, column in load(folder).metrics.items() if name != "seconds"}
 
 
+@pytest.mark.slow
 def test_killed_seeds_end_at_the_same_policies(two, tmp_path):
     code, _ = stopped(
         tmp_path, "runs/seed-1/checkpoint.npz", signal.SIGKILL, *IMPOSSIBLE, "--seeds", 2, "--out", "runs"

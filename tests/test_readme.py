@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from small import environment
 
 ROOT = Path(__file__).parent.parent
 ELSEWHERE = {"your-own-task.md"}  # executed, and its numbers checked, in test_envs.py
@@ -29,7 +30,7 @@ def the_same_every_time(tmp_path, monkeypatch):
 
 def run(page):
     names: dict = {"__name__": "documentation"}
-    commands = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    commands = environment() | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     for number, (language, block) in enumerate(blocks(page)):
         if language == "sh":
             subprocess.run(["sh", "-e", "-c", block], check=True, env=commands)
@@ -38,11 +39,13 @@ def run(page):
     return names
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in PAGES[1:] if blocks(page)], ids=lambda page: page.name)
 def test_the_examples_of_the_documentation_run(page):
     run(page)
 
 
+@pytest.mark.slow
 def test_the_examples_of_the_readme_run_and_the_first_answer_is_certified(capsys):
     names = run(PAGES[0])
     res = names["res"]

@@ -342,6 +342,7 @@ def test_runs_that_differ_in_their_seeds_alone_are_compiled_once():
     assert one.engine._iterations is other.engine._iterations is not stricter.engine._iterations
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_resumes_to_the_same_policy(tmp_path):
     whole = train("CartSafe-v0", out=tmp_path / "whole", **(TINY | {"iterations": 25}))
 

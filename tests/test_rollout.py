@@ -150,6 +150,7 @@ def test_returns_to_go_are_the_discounted_sums(steps):
     np.testing.assert_allclose(surrogate.returns_to_go(rewards, 0.97), true[::-1])
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(len(jax.devices()) < 2, reason="one device")
 def test_devices_that_share_an_iteration_come_to_what_one_comes_to():
     task, policy, *_ = setting("CartSafe-v0", 2)

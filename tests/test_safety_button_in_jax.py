@@ -51,6 +51,7 @@ reset = jax.jit(jax.vmap(TASK.reset))
 by_name = jax.vmap(TASK.parts)
 
 
+@pytest.mark.slow
 def test_one_kernel_moves_the_point_as_many_do():
     now = by_name(reset(KEYS)[:12])
     # On its way against a button, against a gremlin, and past both.
@@ -151,6 +152,7 @@ def beside(policy, count, steps, seed=0):
     return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
 
+@pytest.mark.slow
 def test_one_step_is_mujocos_from_the_same_state():
     batch = SafetyBatch("PointButton1", COUNT)
     np.testing.assert_allclose(observe(state_of(batch, start := batch.reset(seed=0))), start, atol=1e-5)

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import mujoco
 import numpy as np
+import pytest
 from gpu import lowered
 
 from pcces.envs.safety import SafetyBatch, scene
@@ -46,6 +47,7 @@ def test_masses_and_softness_are_those_of_mujocos_model():
     np.testing.assert_allclose(car.WEIGHTS, weights, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_one_step_is_mujocos_from_the_same_state():
     batch = SafetyBatch("CarGoal1", COUNT)
     observation, driver = batch.reset(seed=0), Driver(scene("CarGoal1"), caution=0.0)
@@ -77,6 +79,7 @@ def test_one_step_is_mujocos_from_the_same_state():
     assert np.quantile(felt[:, :24].max(1), 0.99) < 1e-3 and np.quantile(felt[:, 24:].max(1), 0.99) < 1e-4
 
 
+@pytest.mark.slow
 def test_a_driver_earns_and_costs_the_same_in_both():
     def played(observation, advance):
         totals = np.zeros((2, COUNT))

@@ -88,7 +88,8 @@ def test_the_site_opens_from_disk_on_a_phone(site):
 
 
 def test_the_results_page_is_what_the_command_makes(tmp_path, monkeypatch):
-    monkeypatch.setattr("pcces.experiments.page.draw", lambda charts, picture, columns: picture)  # takes most of the time
+    # The pictures would take most of the time.
+    monkeypatch.setattr("pcces.experiments.page.draw", lambda charts, picture, columns: picture)
     made = results_page(Store(ROOT / "results"), tmp_path / "img" / "results", tmp_path)
     stale = "docs/results.md is not made from results/ as they are: pcces reproduce --page docs/results.md"
     assert (ROOT / "docs" / "results.md").read_text() == made, stale
