@@ -161,6 +161,17 @@ def test_workers_learn_from_an_episode_what_the_device_learns(name):
     np.testing.assert_allclose(stride, here, rtol=2e-2, atol=2e-2 * np.abs(here).max())
 
 
+def test_what_is_measured_and_remembered_goes_into_the_step():
+    alone = dict(recombination="none", stride_episodes=0, warm_up=2)  # two iterations at one point
+    plain, remembering, measuring = (
+        trained(simulator("tests/Line-v0"), 2, **alone, kl_measured=measured, memory=memory)[1]["d"][0]
+        for measured, memory in ((False, 0.0), (False, 1.0), (True, 0.0))
+    )
+    assert remembering[0] == pytest.approx(plain[0], rel=1e-5)
+    assert remembering[1] != pytest.approx(plain[1], rel=1e-3)
+    assert measuring[0] != pytest.approx(plain[0], rel=1e-3)
+
+
 def test_training_on_workers_learns():
     """A point on a line learns to stay at 0: worth -1 an episode instead of -20."""
     _, metrics = trained(
