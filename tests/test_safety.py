@@ -487,11 +487,16 @@ def test_no_opengl_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
         SceneView(SafetyBatch("PointGoal0", 1), 100, 100)
 
 
-def test_missing_mujoco_is_explained() -> None:
+USES = ["from pcces.envs.safety import SafetyEnv", "import pcces; pcces.train('PointGoal1-v0', iterations=1)"]
+
+
+@pytest.mark.parametrize("use", USES)
+def test_missing_mujoco_is_explained_before_any_work(use: str) -> None:
     assert importlib.util.find_spec("mujoco") is not None
-    code = "import sys; sys.modules['mujoco'] = None; from pcces.envs.safety import SafetyEnv"
+    code = f"import sys; sys.modules['mujoco'] = None; {use}"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert "pip install 'pcces[safety]'" in run.stderr
+    last = run.stderr.splitlines()[-1]
+    assert last.startswith("ImportError") and "pip install 'pcces[safety]' (or engine='device'" in last
 
 
 def test_groups_without_room_are_named() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -31,6 +32,7 @@ LOOKS = 16  # random policies, at least, whose episodes the first normalisation 
 BATCH = 8  # episodes a worker runs side by side where its simulator can
 CHUNKS = 24  # what is played at once is cut into at least so many pieces,
 LARGEST = 8  # of at most so many episodes
+SAYINGS = 3  # of a failure are enough; further ones are only counted
 PIECE = 256  # fresh episodes of one policy are played so many at a time, so that it can be said how far they are
 
 
@@ -49,6 +51,7 @@ class Crew:
     ):
         self.task, self.policy, self.problem = task, policy, problem
         self.watch: Watch | None = None
+        self._said: Counter[str] = Counter()
         kind = BatchedWorker if hasattr(task, "make_batch") else EpisodeWorker
         self.worker = kind(task, policy, discount, search, step_timeout)
         self.pool = pool(_Recipe(self.worker))
@@ -90,8 +93,15 @@ class Crew:
         joined = [self.worker.join([p for p, o in zip(whole, owner) if o == number]) for number in range(len(groups))]
         for played in joined:
             for seed, error in played.errors:
-                log.warning("an episode of %s failed (replay it with seed %d): %s", self.task.name, seed, error)
+                self._say(seed, error)
         return joined
+
+    def _say(self, seed: int, error: str) -> None:
+        """Tell of a failed episode, unless the same has been told often enough."""
+        self._said[error] += 1
+        if self._said[error] <= SAYINGS:
+            last = "; from now on such failures are only counted" if self._said[error] == SAYINGS else ""
+            log.warning("an episode of %s failed (replay it with seed %d): %s%s", self.task.name, seed, error, last)
 
     def play_point(
         self,

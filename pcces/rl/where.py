@@ -202,7 +202,7 @@ def _crew(run: Run, engine: str, workers: int | None, address: str | None, searc
 
         pool = functools.partial(LocalPool, workers=workers)
     discount = run.config["settings"]["discount"]
-    return Crew(run.task, run.shape, run.problem, discount, pool, search, run.config.get("step_timeout"))
+    return Crew(run.task.known(), run.shape, run.problem, discount, pool, search, run.config.get("step_timeout"))
 
 
 def close(engine: Any) -> None:
@@ -225,7 +225,7 @@ def playing(run: Run, progress: bool | None = None) -> Iterator[Any]:
 
     engine: Any
     if isinstance(run.task, Simulator):
-        engine = _crew(replace(run, task=run.task.known()), "local", None, None)
+        engine = _crew(run, "local", None, None)
     else:
         from pcces.engines.device import Player, configure
 

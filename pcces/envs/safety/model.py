@@ -12,7 +12,9 @@ NO_OPENGL = (
 try:
     import mujoco
 except ImportError as error:
-    raise ImportError("the safety tasks need MuJoCo: pip install 'pcces[safety]'") from error
+    raise ImportError(
+        "the safety tasks need MuJoCo: pip install 'pcces[safety]' (or engine='device', which trains them in JAX)"
+    ) from error
 except AttributeError as error:  # raised on import where MUJOCO_GL names a library that is not there
     raise ImportError(NO_OPENGL) from error
 

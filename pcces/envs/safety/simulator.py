@@ -21,7 +21,9 @@ class SafetySimulator(Simulator):
     scene: Scene | None = field(default=None, compare=False)
 
     def known(self) -> SafetySimulator:
-        """The same: the scene says all."""
+        """The same: the scene says all. An error where there is no MuJoCo, which every episode would fail for."""
+        from . import model  # noqa: F401
+
         return self
 
     def make_batch(self, count: int) -> Any:
