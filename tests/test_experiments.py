@@ -33,6 +33,15 @@ def test_an_arm_is_found_again_by_what_it_is(tmp_path):
     assert again.keywords()["hidden"] == (64, 64)
 
 
+def test_seeds_that_ran_elsewhere_say_so(tmp_path):
+    store, arm = Store(tmp_path), Arm("CartSafe-v0")
+    for seed, cores in ((0, 2), (1, 16), (2, 2)):
+        store.add(arm, [record(seed, 5.0) | {"seconds": 10.0 * cores}], WHERE | {"cores": cores})
+    (one,) = known(experiment(arm, seeds=3), store)
+    assert {seed: run.get("where", one.where)["cores"] for seed, run in one.runs.items()} == {0: 2, 1: 16, 2: 2}
+    assert one.machines() == {"CPU (x), 16 cores": 160.0, "CPU (x), 2 cores": 20.0} and one.seconds() == 180.0
+
+
 def test_results_of_other_defaults_are_not_the_arms(tmp_path):
     store, arm = Store(tmp_path), Arm("CartSafe-v0")
     store.add(arm, [record(0, 1.0)], WHERE)
@@ -62,12 +71,20 @@ def test_curves_are_thinned_to_means_of_equal_spans():
     assert rounded({"a": [1.23456789, math.inf], "b": True}) == {"a": [1.2346, None], "b": True}
 
 
-def test_the_bootstrap_covers_the_mean_about_as_often_as_it_says():
+@pytest.mark.parametrize("seeds", [3, 5, 10])
+def test_the_bootstrap_covers_the_mean_as_often_as_it_says(seeds):
     rng, hits = np.random.default_rng(1), 0
-    for _ in range(200):
-        _, low, high = mean_interval(rng.normal(3.0, 2.0, size=20))
+    for _ in range(600):
+        _, low, high = mean_interval(rng.normal(3.0, 2.0, size=seeds))
         hits += low <= 3.0 <= high
-    assert 0.87 <= hits / 200 <= 0.99  # a percentile bootstrap of 20 values is a little too narrow
+    assert 0.92 <= hits / 600 <= 0.98
+
+
+def test_one_seed_says_nothing_of_others():
+    assert mean_interval([5.0]) == (5.0, -math.inf, math.inf)
+    assert verdict(difference({0: 9.0, 1: 1.0}, {0: 1.0})) == verdict(beside_paper([9.0], 1.0, 0.1, seeds=5))
+    assert verdict(mean_interval([9.0])) == "no clear difference"
+    assert all(np.array_equal(part, [9.0, 8.0]) for part in band([[9.0, 8.0]]))
 
 
 def test_differences_are_paired():
@@ -98,6 +115,8 @@ def test_bands_hold_the_mean_of_every_point():
     rows = np.random.default_rng(0).normal(size=(10, 5))
     middle, low, high = band(rows)
     assert np.allclose(middle, rows.mean(0)) and np.all(low < middle) and np.all(middle < high)
+    of_one = mean_interval(rows[:, 0])
+    assert (low[0], high[0]) == pytest.approx((of_one.low, of_one.high), abs=0.1)
 
 
 # -- claims ------------------------------------------------------------------------------------------------------------
@@ -202,7 +221,7 @@ def test_numbers_stand_beside_the_papers(tmp_path):
     store = Store(tmp_path)
     store.add(arm, [record(i, 300.0 + i, 20.0) for i in range(3)], WHERE)
     text = section(e, known(e, store), tmp_path / "img", tmp_path)
-    row = "| CartSafe-v0 | PCCES | 301.0 [300.0, 302.0] | 301 | 20.0 [20.0, 20.0] | 30 | 3 of 3 | 25 % | 2.0 M | 36 s | 213 ± 10 | 7 ± 2 |"
+    row = "| CartSafe-v0 | PCCES | 301.0 [298.3, 303.7] | 301 | 20.0 [20.0, 20.0] | 30 | 3 of 3 | 25 % | 2.0 M | 36 s | 213 ± 10 | 7 ± 2 |"
     assert row in text and "Verdict: **exceeded**" in text and "(img/name.png)" in text
     assert "CPU (x), 2 cores: 36 s of training. 3 runs" in text  # seeds side by side count once
     assert (tmp_path / "img" / "name.png").read_bytes()[:4] == b"\x89PNG"

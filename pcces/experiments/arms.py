@@ -190,7 +190,7 @@ class Store:
         return found
 
     def where(self, arm: Arm) -> dict[str, Any]:
-        """What an arm's results were made with."""
+        """What an arm's results were made with, but for runs that say otherwise."""
         return dict(self._load(self.file(arm))["where"])
 
     def settings(self, arm: Arm) -> dict[str, Any]:
@@ -198,9 +198,11 @@ class Store:
         return dict(self._load(self.file(arm))["settings"])
 
     def add(self, arm: Arm, records: Iterable[Record], where: dict[str, Any]) -> None:
-        """Keep results; seeds that are there already are replaced."""
-        runs = self.read(arm) | {one["seed"]: one for one in records}
-        data: dict[str, Any] = {"arm": arm.to_dict(), "settings": arm.resolved(), "where": where}
+        """Keep results; seeds that are there already are replaced. Those made elsewhere than the first ones say so."""
+        there = self.read(arm)
+        first = self.where(arm) if there else where
+        runs = there | {one["seed"]: one if where == first else one | {"where": where} for one in records}
+        data: dict[str, Any] = {"arm": arm.to_dict(), "settings": arm.resolved(), "where": first}
         data["runs"] = [runs[seed] for seed in sorted(runs)]
         self.folder.mkdir(parents=True, exist_ok=True)
         lines = json.dumps(data, separators=(",", ":")).replace('{"seed"', '\n{"seed"')

@@ -27,7 +27,7 @@ class Found:
     asked: Arm
     ran: Arm
     runs: dict[int, Record]
-    where: dict[str, Any]  # what they were made with
+    where: dict[str, Any]  # what they were made with, but for those that say otherwise
     settings: dict[str, Any]  # all of the algorithm's
     full: bool  # whether all seeds ran, as long as asked for
 
@@ -86,9 +86,25 @@ class Found:
         """How long the training took. Seeds that ran side by side were stopped by one clock, so theirs are equal."""
         return math.fsum({run["seconds"] for run in self.runs.values()})
 
+    def machines(self) -> dict[str, float]:
+        """How long the training took on each machine."""
+        clocks = {(machine(run.get("where", self.where)), run["seconds"]) for run in self.runs.values()}
+        names = dict.fromkeys(name for name, _ in sorted(clocks))
+        return {name: math.fsum(seconds for other, seconds in clocks if other == name) for name in names}
+
     def steps(self) -> float:
         """Of the task, a seed."""
         return math.fsum(self.values("steps")) / len(self.runs)
+
+
+def machine(where: dict[str, Any]) -> str:
+    """What something ran on, in words.
+
+    >>> machine({"device": "cpu", "machine": "x86_64", "cores": 2})
+    'CPU (x86_64), 2 cores'
+    """
+    cores = f"{where['cores']} core{'s' * (where['cores'] != 1)}"
+    return f"CPU ({where['machine']}), {cores}" if where["device"] == "cpu" else f"{where['device']}, {cores}"
 
 
 def number(value: float | None) -> float:

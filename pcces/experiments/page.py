@@ -22,7 +22,7 @@ INTRODUCTION = """# The paper's experiments, run again
 
 Made by `pcces reproduce --page docs/results.md` from the files in `results/`, never by hand. Returns and costs are those of the policy that
 a run returns, measured on fresh episodes by the same code for every algorithm. Means over seeds come with 95 % bootstrap intervals in
-brackets (IQM: the mean of the middle half of the seeds); differences are paired by seed, and *higher* or *lower* is said only of an interval
+brackets, made wider as Student's t is where seeds are few (IQM: the mean of the middle half of the seeds); differences are paired by seed, and *higher* or *lower* is said only of an interval
 without zero. Each interval stands for itself: of forty differences that are none, about one will look *lower*. *Certified*: the policy returned keeps its
 limits with 95 % confidence. *Over*: the share of training iterations whose policy cost more than allowed, on fresh episodes. Bands in the
 pictures are 95 % intervals of the mean over seeds. The verdicts are computed: *reproduced*, *exceeded*, *not reached*, *not run at full scale*.

@@ -8,7 +8,7 @@ from pcces.experiments.arms import Store
 from pcces.experiments.catalogue import EXPERIMENTS, HEADLINES, Experiment
 from pcces.experiments.claims import EXCEEDED, NOT_REACHED, REPRODUCED, Finding
 from pcces.experiments.curves import columns, panels, traces
-from pcces.experiments.found import Found, known
+from pcces.experiments.found import Found, known, machine
 from pcces.experiments.page import answer, complete, together
 from pcces.experiments.tables import Rows, beside, finals, judged, made_on, scale
 from pcces.report import (
@@ -111,6 +111,7 @@ def configurations(found: Sequence[Found]) -> list[Section]:
     for one in found:
         where = {name: value for name, value in one.where.items() if name != "versions"}
         where |= {f"version of {name}": value for name, value in one.where["versions"].items()}
+        where |= {f"seed {n} on": machine(run["where"]) for n, run in one.runs.items() if "where" in run}
         asked = {
             "task": one.ran.task,
             "algorithm": one.ran.algorithm,

@@ -119,16 +119,9 @@ def scale(experiment: Experiment, found: Sequence[Found]) -> str:
 def made_on(found: Sequence[Found]) -> str:
     """Machines and time."""
     seconds: dict[str, float] = {}
-    for one in found:
-        seconds[machine(one)] = seconds.get(machine(one), 0.0) + one.seconds()
+    for name, spent in (item for one in found for item in one.machines().items()):
+        seconds[name] = seconds.get(name, 0.0) + spent
     said = "; ".join(f"{name}: {duration(spent)} of training" for name, spent in sorted(seconds.items()))
     runs = sum(len(one.runs) for one in found)
     steps = math.fsum(run["steps"] for one in found for run in one.runs.values())
     return f"{said}. {runs} runs, {steps / 1e6:,.0f} million steps; the seeds of an arm ran side by side."
-
-
-def machine(one: Found) -> str:
-    """Where an arm ran."""
-    where = one.where
-    cores = f"{where['cores']} core{'s' * (where['cores'] != 1)}"
-    return f"CPU ({where['machine']}), {cores}" if where["device"] == "cpu" else f"{where['device']}, {cores}"
