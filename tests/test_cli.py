@@ -20,6 +20,7 @@ import pcces as library
 from pcces import storage
 from pcces.cli import app
 from pcces.cli.training import conclude
+from pcces.envs.safety import NAMES
 from pcces.rl import checkpoints
 from pcces.rl.train import load
 
@@ -238,17 +239,44 @@ def test_render(one, tmp_path):
 def test_envs():
     done = pcces("envs", cwd=".")
     rows = {line.split()[0]: re.split(r"\s\s+", line) for line in done.stdout.splitlines()}
-    assert set(rows) == {"task", *library.envs.tasks()}
+    assert set(rows) == {"task", *library.envs.tasks(), *(f"{name}-v0" for name in NAMES)}
+    assert rows["PointGoal1-v0"] == ["PointGoal1-v0", "2 in [-1, 1]", "60", "1000", "cost <= 25", "-1000 to 5000"]
     assert rows["CartSafe-v0"] == ["CartSafe-v0", "2 choices", "4", "300", "off_centre <= 30", "0 to 2000"]
     found = {task["name"]: task for task in json.loads(here("envs", "--json").stdout)["tasks"]}
     assert found["CartSafe-v0"]["thresholds"] == {"off_centre": 30.0}
     assert found["Pendulum-v1"]["actions"] == "continuous" and found["Pendulum-v1"]["action_size"] == 1
 
 
-@pytest.mark.parametrize("command", ["train", "evaluate", "certify", "plot", "render", "report", "envs"])
+@pytest.mark.parametrize("command", ["train", "evaluate", "certify", "plot", "render", "report", "envs", "bench"])
 def test_every_command_has_help_with_an_example(command):
     done = here(command, "--help")
     assert done.exit_code == 0 and f"\n  pcces {command}" in done.stdout and "--json" in done.stdout
+
+
+def test_bench_times_every_engine_that_is_asked_for():
+    few = ["--population", "4", "--seconds", "0.1", "--iterations", "50", "--set=episodes=2", "--set=metric_episodes=2"]
+    few += ["--set=member_episodes=1", "--set=initial_tries=2", "--set=hidden=4"]
+    words = [
+        "bench",
+        "CartPole-v0",
+        "--engine",
+        "device",
+        "--engine",
+        "local",
+        "--workers",
+        "1",
+        "--workers",
+        "2",
+        *few,
+    ]
+    found = json.loads(here(*words, "--json").stdout)
+    assert [(s["engine"], s["workers"]) for s in found["speeds"]] == [("device", None), ("local", 1), ("local", 2)]
+    assert all(s["first"] > 0 and 0 < s["iteration"] < 10 and s["steps"] > 0 for s in found["speeds"])
+    shown = here("bench", "CartPole-v0", *few).stdout.splitlines()
+    assert shown[0].split()[-2:] == ["50", "iterations"] and shown[1].startswith("device ") and " ms " in shown[1]
+    for bad, why in ((["--workers", "0"], "workers must be"), (["--seconds", "0"], "seconds must be positive")):
+        done = here("bench", "CartPole-v0", "--engine", "local", *few, *bad)
+        assert done.exit_code == 2 and why in done.stderr
 
 
 # -- what goes wrong ---------------------------------------------------------------------------------------------------

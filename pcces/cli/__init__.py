@@ -1,4 +1,4 @@
-"""The command line: `pcces train | evaluate | certify | plot | render | report | reproduce | envs`.
+"""The command line: `pcces train | evaluate | certify | plot | render | report | reproduce | envs | bench`.
 
 Results go to standard output (with --json as one object), everything else to standard error. Exit codes: 0 all is well and
 certified, 1 the work is done but a policy is not certified, 2 the request cannot be met, 130 interrupted.
@@ -12,6 +12,7 @@ import typer
 
 from pcces.cli.pages import plot, report
 from pcces.cli.policies import certify, evaluate, render
+from pcces.cli.speed import bench
 from pcces.cli.studies import reproduce
 from pcces.cli.tasks import envs
 from pcces.cli.training import train
@@ -23,7 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (train, evaluate, certify, plot, report, render, reproduce, envs):
+for command in (train, evaluate, certify, plot, report, render, reproduce, envs, bench):
     app.command()(command)
 
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from pcces.rl import algorithms
+from pcces.rl.settings import near
 from pcces.rl.train import load
 from pcces.runs import Run
 
@@ -21,6 +25,23 @@ RunFolders = Annotated[
     typer.Argument(metavar="RUN...", help="Folders of runs, or of several seeds together.", show_default=False),
 ]
 
+TaskName = Annotated[
+    str, typer.Argument(metavar="TASK", help="One of `pcces envs`, or any Gymnasium id.", show_default=False)
+]
+AlgorithmName = Annotated[
+    str | None, typer.Option(show_default="pcces", help=f"What trains: {', '.join(algorithms.NAMES)}.")
+]
+PresetName = Annotated[
+    str | None,
+    typer.Option(show_default="default", help="Its settings: default, or for pcces also paper and noisy."),
+]
+Population = Annotated[
+    int | None,
+    typer.Option(show_default="40", help="Policies tried in an iteration of pcces, openes and asebo; even."),
+]
+Further = Annotated[
+    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Any further setting, as often as needed.")
+]
 OtherEngine = Annotated[
     str | None,
     typer.Option(
@@ -39,6 +60,61 @@ def refusing() -> Iterator[None]:
     except (ValueError, TypeError, OSError, ImportError) as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(2) from error
+
+
+SETTING_EXAMPLES: dict[str, Any] = {"confidence": 0.95, "certify_episodes": 1000, "entropy_bounds": (0.0, 1.0)}
+
+
+def setting(text: str, algorithm: str = "pcces") -> tuple[str, Any]:
+    """The name and value in NAME=VALUE, of the type that this setting of the algorithm has.
+
+    >>> setting("hidden=32,32"), setting("sigma0=0.2"), setting("normalise=no"), setting("clip=0.1", "ppo-lag")
+    (('hidden', (32, 32)), ('sigma0', 0.2), ('normalise', False), ('clip', 0.1))
+    """
+    name, sign, value = text.partition("=")
+    if not sign:
+        raise ValueError(f"--set takes NAME=VALUE, got {text!r}")
+    defaults = algorithms.find(algorithm).defaults
+    examples = {field.name: getattr(defaults, field.name) for field in fields(defaults)} | SETTING_EXAMPLES
+    if name not in examples:
+        whose = "" if algorithm == "pcces" else f" of {algorithm}"
+        raise ValueError(f"unknown setting {name!r}{whose}; {near(name, list(examples))}")
+    example = examples[name]
+    try:
+        if isinstance(example, tuple):
+            return name, tuple(type(example[0])(part) for part in value.split(","))
+        if isinstance(example, bool):
+            return name, {"yes": True, "true": True, "no": False, "false": False}[value.lower()]
+        return name, type(example)(value)
+    except (ValueError, KeyError) as error:
+        kinds = {bool: "yes or no", int: "a whole number", float: "a number", tuple: "numbers such as 32,32"}
+        raise ValueError(f"{name} must be {kinds[type(example)]}, got {value!r}") from error
+
+
+def given(**named: Any) -> dict[str, Any]:
+    """What a person did give.
+
+    >>> given(population=None, engine="local")
+    {'engine': 'local'}
+    """
+    return {name: value for name, value in named.items() if value is not None}
+
+
+def further(texts: Sequence[str] | None, asked: dict[str, Any], options: Sequence[str] = ()) -> dict[str, Any]:
+    """What --set says, for the algorithm that is asked for; `options` are names that have an option of their own."""
+    found = {}
+    for text in texts or []:
+        name, value = setting(text, asked.get("algorithm", "pcces"))
+        if name in options:
+            raise ValueError(f"give {name} as --{name}, not with --set")
+        found[name] = value
+    return found
+
+
+def look_here(address: str) -> None:
+    """Let modules in the current folder be found, as Python's own command line does, if one is named (MODULE:NAME)."""
+    if ":" in address and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
 
 
 def loaded(paths: Sequence[Path]) -> list[Run]:

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import typer
 
 from pcces.cli.common import Json, show, text_table
 from pcces.envs import make, tasks
+from pcces.envs.safety import NAMES
+from pcces.envs.safety.simulator import safety_simulator
+from pcces.envs.simulator import Simulator
 from pcces.envs.task import Continuous, Task
 
 
 def envs(as_json: Json = False) -> None:
     """List the tasks.
 
-    Actions, size of the observation, steps, costs with their thresholds, bounds of the entropy.
+    Actions, size of the observation, steps, costs with their thresholds, bounds of the entropy. The last ones, Point.. and
+    Car.., are navigation tasks on MuJoCo (the extra safety); most of them are there in JAX, too (--engine device).
+    Anything else that gymnasium.make knows can be trained as well: PyBullet's HopperBulletEnv-v0 (the extra bullet), say.
 
     \b
     pcces envs
     """
-    found = [make(name) for name in tasks()]
+    found: list[Task | Simulator] = [make(name) for name in tasks()]
+    found += [replace(safety_simulator(name), name=f"{name}-v0") for name in NAMES]
     if as_json:
         show({"tasks": [task_data(task) for task in found]})
         return
@@ -31,7 +38,7 @@ def envs(as_json: Json = False) -> None:
     typer.echo(text_table(["task", "actions", "observation", "steps", "costs", "entropy"], rows))
 
 
-def actions(task: Task) -> str:
+def actions(task: Task | Simulator) -> str:
     """A task's actions in words.
 
     >>> actions(make("CartSafe-v0")), actions(make("Pendulum-v1"))
@@ -43,7 +50,7 @@ def actions(task: Task) -> str:
     return f"{task.actions.n} choices"
 
 
-def task_data(task: Task) -> dict[str, Any]:
+def task_data(task: Task | Simulator) -> dict[str, Any]:
     """A task as plain data."""
     continuous = isinstance(task.actions, Continuous)
     return {
@@ -54,5 +61,5 @@ def task_data(task: Task) -> dict[str, Any]:
         "max_steps": task.max_steps,
         "thresholds": dict(zip(task.cost_names, task.thresholds)),
         "entropy_bounds": task.entropy_bounds,
-        "reward_threshold": task.reward_threshold,
+        "reward_threshold": getattr(task, "reward_threshold", None),
     }

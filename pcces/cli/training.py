@@ -8,39 +8,40 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
 
-from pcces.cli.common import Json, described, refusing, show, text_table
-from pcces.rl import algorithms
+from pcces.cli.common import (
+    AlgorithmName,
+    Further,
+    Json,
+    Population,
+    PresetName,
+    TaskName,
+    described,
+    further,
+    given,
+    look_here,
+    refusing,
+    show,
+    text_table,
+)
 from pcces.rl.problem import from_json
-from pcces.rl.settings import near
 from pcces.rl.train import Training, prepare
 from pcces.rl.where import name_of
 from pcces.runs import Run, read_config
 
 
 def train(
-    task: Annotated[
-        str, typer.Argument(metavar="TASK", help="One of `pcces envs`, or any Gymnasium id.", show_default=False)
-    ],
-    algorithm: Annotated[
-        str | None, typer.Option(show_default="pcces", help=f"What trains: {', '.join(algorithms.NAMES)}.")
-    ] = None,
-    preset: Annotated[
-        str | None,
-        typer.Option(show_default="default", help="Its settings: default, or for pcces also paper and noisy."),
-    ] = None,
+    task: TaskName,
+    algorithm: AlgorithmName = None,
+    preset: PresetName = None,
     iterations: Annotated[
         int | None, typer.Option(show_default="300", help="Or epochs, of ppo-lag, rcpo and cpo.")
     ] = None,
-    population: Annotated[
-        int | None,
-        typer.Option(show_default="40", help="Policies tried in an iteration of pcces, openes and asebo; even."),
-    ] = None,
+    population: Population = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same run.")] = 0,
     seeds: Annotated[
         int | None, typer.Option(help="So many seeds at once, from --seed on, in one compiled program.")
@@ -83,10 +84,7 @@ def train(
         ),
     ] = False,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write event files for TensorBoard, too.")] = False,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Any further setting, as often as needed."),
-    ] = None,
+    set_: Further = None,
     as_json: Json = False,
 ) -> None:
     """Train a policy and certify it on fresh episodes.
@@ -101,7 +99,7 @@ def train(
     pcces train HopperBulletEnv-v0 --workers 8 --set hidden=64,64
     pcces train CartSafe-v0 --algorithm ppo-lag --iterations 100 --set epoch_steps=10000
     """
-    given = {
+    options: dict[str, Any] = {
         "algorithm": algorithm, "preset": preset, "iterations": iterations, "population": population,
         "threshold": tuple(threshold) if threshold else None, "engine": engine, "workers": workers,
         "ray_address": ray_address, "step_timeout": step_timeout,
@@ -113,9 +111,8 @@ def train(
             if seeds is not None and seeds < 1:
                 raise ValueError(f"--seeds must be at least 1, got {seeds}")
             name_ = name_of(task)
-            if ":" in task:  # a module that registers the environment
-                look_here()
-            asked: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+            look_here(task)
+            asked = given(**options)
             numbers = range(seed, seed + seeds) if seeds is not None else None
             if cost is not None:
                 asked["cost"] = function(cost)
@@ -127,11 +124,7 @@ def train(
                 if numbers is None:
                     wanted = found
                 asked = resumed(name_, folder / f"seed-{found[0]}" if together else folder) | asked
-            for text in set_ or []:
-                name, value = setting(text, asked.get("algorithm", "pcces"))
-                if name in given:
-                    raise ValueError(f"give {name} as --{name}, not with --set")
-                asked[name] = value
+            asked |= further(set_, asked, tuple(options))
             training = prepare(task, wanted, out=folder if together else [folder], resume=resume, **asked)
         from pcces.tensorboard import TensorBoard
 
@@ -139,12 +132,6 @@ def train(
     except KeyboardInterrupt:
         interrupted(task, training, folder)
     conclude(training.runs, folder, as_json)
-
-
-def look_here() -> None:
-    """Let modules in the current folder be found, as Python's own command line does."""
-    if str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
 
 
 def function(where: str) -> Any:
@@ -156,7 +143,7 @@ def function(where: str) -> Any:
     module, sign, name = where.partition(":")
     if not sign:
         raise ValueError(f"--cost takes MODULE:FUNCTION, got {where!r}")
-    look_here()
+    look_here(where)
     home = importlib.import_module(module)
     if not hasattr(home, name):
         raise ValueError(f"there is no function {name!r} in {module}")
@@ -174,35 +161,6 @@ def default_folder(task: str, asked: dict[str, Any], seed: int, seeds: range | N
     name = f"{asked.get('algorithm', 'pcces')}-{asked.get('preset', 'default')}"
     which = f"seed{seed}" if seeds is None else f"seeds{seeds[0]}-{seeds[-1]}"
     return Path("runs") / task / f"{name}-{which}"
-
-
-SETTING_EXAMPLES: dict[str, Any] = {"confidence": 0.95, "certify_episodes": 1000, "entropy_bounds": (0.0, 1.0)}
-
-
-def setting(text: str, algorithm: str = "pcces") -> tuple[str, Any]:
-    """The name and value in NAME=VALUE, of the type that this setting of the algorithm has.
-
-    >>> setting("hidden=32,32"), setting("sigma0=0.2"), setting("normalise=no"), setting("clip=0.1", "ppo-lag")
-    (('hidden', (32, 32)), ('sigma0', 0.2), ('normalise', False), ('clip', 0.1))
-    """
-    name, sign, value = text.partition("=")
-    if not sign:
-        raise ValueError(f"--set takes NAME=VALUE, got {text!r}")
-    defaults = algorithms.find(algorithm).defaults
-    examples = {field.name: getattr(defaults, field.name) for field in fields(defaults)} | SETTING_EXAMPLES
-    if name not in examples:
-        whose = "" if algorithm == "pcces" else f" of {algorithm}"
-        raise ValueError(f"unknown setting {name!r}{whose}; {near(name, list(examples))}")
-    example = examples[name]
-    try:
-        if isinstance(example, tuple):
-            return name, tuple(type(example[0])(part) for part in value.split(","))
-        if isinstance(example, bool):
-            return name, {"yes": True, "true": True, "no": False, "false": False}[value.lower()]
-        return name, type(example)(value)
-    except (ValueError, KeyError) as error:
-        kinds = {bool: "yes or no", int: "a whole number", float: "a number", tuple: "numbers such as 32,32"}
-        raise ValueError(f"{name} must be {kinds[type(example)]}, got {value!r}") from error
 
 
 def seeds_in(folder: Path, together: bool) -> tuple[list[int], bool]:

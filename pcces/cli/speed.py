@@ -1,0 +1,86 @@
+"""`pcces bench`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from pcces.cli.common import (
+    AlgorithmName,
+    Further,
+    Json,
+    Population,
+    PresetName,
+    TaskName,
+    further,
+    given,
+    look_here,
+    refusing,
+    show,
+    text_table,
+)
+from pcces.rl.progress import duration
+
+
+def bench(
+    task: TaskName,
+    algorithm: AlgorithmName = None,
+    preset: PresetName = None,
+    population: Population = None,
+    seeds: Annotated[int, typer.Option(help="So many at once.")] = 1,
+    engine: Annotated[
+        list[str] | None,
+        typer.Option(show_default="device for tasks in JAX, else local", help="device, local or ray; once for each."),
+    ] = None,
+    workers: Annotated[
+        list[int] | None,
+        typer.Option(show_default="one a core", help="How many, for the engines local and ray; once for each number."),
+    ] = None,
+    seconds: Annotated[float, typer.Option(help="How long to time each, after its first iteration.")] = 5.0,
+    iterations: Annotated[int, typer.Option(help="Of the training whose length is foretold.")] = 300,
+    set_: Further = None,
+    as_json: Json = False,
+) -> None:
+    """Time training on this machine: which engine, how many workers, how long it will take.
+
+    Of the first iterations; episodes may get longer, or shorter, while policies learn. Steps are those of episodes that
+    had not ended.
+
+    \b
+    pcces bench CartSafe-v0
+    pcces bench CartPole-v1 --engine device --engine local --workers 1 --workers 2
+    pcces bench HopperBulletEnv-v0 --population 120 --set hidden=64,64
+    pcces bench my_module:Plant-v0 --workers 1 --workers 4
+    """
+    from pcces.rl.speed import Speed, measure
+
+    found: list[Speed] = []
+    with refusing():
+        if seeds < 1:
+            raise ValueError(f"--seeds must be at least 1, got {seeds}")
+        look_here(task)
+        asked: dict[str, Any] = given(algorithm=algorithm, preset=preset, population=population, iterations=iterations)
+        asked |= further(set_, asked, ("algorithm", "preset", "population", "iterations"))
+        engines: Sequence[str | None] = engine or (None,)
+        counts: Sequence[int | None] = workers or (None,)
+        for where in engines:
+            for count in counts if where != "device" else (None,):
+                print(f"timing {where or 'training'}{f' x{count}' if count else ''}", file=sys.stderr, flush=True)
+                found.append(measure(task, seeds, where, count, seconds, **asked))
+    if as_json:
+        show({"task": task, "seeds": seeds, "iterations": iterations, "speeds": [s._asdict() for s in found]})
+        return
+    rows = [
+        [
+            s.engine if s.workers is None else f"{s.engine} x{s.workers}",
+            duration(s.first),
+            f"{1e3 * s.iteration:.3g} ms",
+            f"{s.steps:,.0f}",
+            duration(s.first + (iterations - 1) * s.iteration),
+        ]
+        for s in found
+    ]
+    typer.echo(text_table(["engine", "first iteration", "an iteration", "steps/s", f"{iterations} iterations"], rows))
