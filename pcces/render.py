@@ -36,8 +36,8 @@ class Film(NamedTuple):
         storage.write_atomically(path, self.gif)
 
 
-def film(run: Run, seed: int = 0, greedy: bool = False) -> Film:
-    """Play one episode of the run's policy and draw it, at the task's natural speed.
+def film(run: Run, seed: int = 0, greedy: bool = False, width: int | None = None) -> Film:
+    """Play one episode of the run's policy and draw it, at the task's natural speed, in so many pixels (None: as it comes).
 
     >>> from pcces.rl.train import train
     >>> run = train("CartPole-v0", iterations=3, population=8, certify_episodes=50, initial_tries=4, warm_up=1)
@@ -55,7 +55,7 @@ def film(run: Run, seed: int = 0, greedy: bool = False) -> Film:
         pictures = {t: task.draw(states[t]) for t in (*range(0, len(rewards), every), len(rewards))}
     so_far = np.concatenate([np.zeros((1, costs.shape[1])), np.cumsum(costs, axis=0)])
     earned = np.concatenate([[0.0], np.cumsum(rewards)])
-    frames = [_with_numbers(run, picture, t, earned[t], so_far[t]) for t, picture in pictures.items()]
+    frames = [_with_numbers(run, _sized(picture, width), t, earned[t], so_far[t]) for t, picture in pictures.items()]
     apart = np.diff([*pictures])[0]  # steps between two frames
     milliseconds = [max(20, round(100 * apart / speed) * 10)] * len(frames)  # a GIF counts in 10 ms
     milliseconds[-1] = 1500  # the end stands still for a moment
@@ -113,10 +113,15 @@ def _episode(run: Run, task: Task, seed: int, greedy: bool) -> tuple[list[Any], 
     return states, np.array(rewards), np.array(costs).reshape(len(rewards), len(task.cost_names))
 
 
-def _with_numbers(run: Run, picture: np.ndarray, step: int, earned: float, costs: np.ndarray) -> Image.Image:
-    height, width, _ = picture.shape
+def _sized(picture: np.ndarray, width: int | None) -> Image.Image:
+    image = Image.fromarray(picture)
+    return image if width is None else image.resize((width, round(image.height * width / image.width)))
+
+
+def _with_numbers(run: Run, picture: Image.Image, step: int, earned: float, costs: np.ndarray) -> Image.Image:
+    width, height = picture.size
     image = Image.new("RGB", (width, height + STRIP), PAPER)
-    image.paste(Image.fromarray(picture), (0, 0))
+    image.paste(picture, (0, 0))
     pen, font = ImageDraw.Draw(image), ImageFont.load_default(15)
     x: float = 12
     words = [(f"step {step}", INK), (f"return {earned:.1f}", INK)]

@@ -9,14 +9,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_up import study
+from made_up import WHERE, record, study
 from typer.testing import CliRunner
 
 import pcces
 from pcces import report
 from pcces.cli import app
 from pcces.envs import make
-from pcces.experiments.catalogue import FIRST_SEED
+from pcces.experiments.arms import Store
+from pcces.experiments.catalogue import EXPERIMENTS, FIRST_SEED
+from pcces.experiments.policies import keep
 from pcces.report import Chart, Charts, Details, Limit, Page, Picture, Series, Table, Verdict, search
 from pcces.rl.train import load
 from pcces.theory import Constants
@@ -302,6 +304,28 @@ def test_the_page_of_a_study_works_in_a_browser(visit, tmp_path, scheme):
     arm = page.locator("details details").filter(has_text="CartPole-v0: OpenES, 40 samples")
     arm.locator("summary").click()
     assert arm.get_by_text("version of jax").is_visible()
+
+
+def test_a_study_keeps_the_best_certified_policy_of_a_task_and_shows_it_at_work(visit, one, tmp_path):
+    arm = next(arm for arm in EXPERIMENTS["safe"].arms if (arm.task, arm.algorithm) == ("CartSafe-v0", "pcces"))
+    store, first = Store(tmp_path), FIRST_SEED
+    store.add(arm, [record(first, 5.0, 20.0), record(first + 1, 9.0, 20.0)], WHERE)
+    store.add(arm, [record(first + 2, 99.0, 20.0, certified=False)], WHERE)
+    assert keep(EXPERIMENTS.values(), store) == []  # no run is there any more
+    for i in range(3):
+        run = tmp_path / "runs" / arm.key / f"seed-{first + i}"
+        shutil.copytree(one.folder, run)
+        (run / "config.json").write_text(
+            json.dumps(json.loads((run / "config.json").read_text()) | {"seed": first + i})
+        )
+    (kept,) = keep(EXPERIMENTS.values(), store)
+    assert kept == tmp_path / "policies" / "CartSafe-v0" and load(kept).config["seed"] == first + 1
+    done = CliRunner().invoke(app, ["report", str(tmp_path)])
+    assert done.exit_code == 0 and "filming CartSafe-v0" in done.stderr
+    page = visit(tmp_path / "report.html", width=390)
+    assert page.get_by_role("heading", name="The policy at work on CartSafe-v0").is_visible()
+    assert page.locator("img").evaluate("image => image.complete && image.naturalWidth") == 320
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
 
 
 def test_two_logarithmic_axes(visit, tmp_path):

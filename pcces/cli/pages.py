@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -101,7 +102,8 @@ def subject(paths: Sequence[Path]) -> Subject:
         return lambda: search_page(result), lambda: {first.stem: (charts(result), 2)}, first.with_suffix(".html")
     if len(paths) == 1 and Store(first).arms():
         store = Store(first)
-        return lambda: study_page.study_page(store), lambda: study_page.pictures(store), first / "report.html"
+        say = partial(typer.echo, err=True)
+        return lambda: study_page.study_page(store, say), lambda: study_page.pictures(store), first / "report.html"
     by_task: dict[str, list[Run]] = {}
     for run in loaded(paths):
         by_task.setdefault(run.config["task"].replace("/", "-"), []).append(run)

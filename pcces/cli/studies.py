@@ -17,6 +17,7 @@ from pcces.experiments.arms import Arm, Store
 from pcces.experiments.catalogue import EXPERIMENTS, Experiment, scaled
 from pcces.experiments.found import known, named
 from pcces.experiments.page import page, table
+from pcces.experiments.policies import keep
 from pcces.experiments.study import Study, jobs_for
 from pcces.experiments.tables import finals
 from pcces.rl.progress import duration
@@ -68,6 +69,7 @@ def reproduce(
     if names:
         study = Study(jobs_for(studied, store), store, processes, asked(engine, ray_address))
         run(study)
+        keep(studied, store)
         failed = [{"arm": named(job.arm), "task": job.arm.task, "error": job.error} for job in study.failed]
     if write is not None:
         text = page(store, write.parent / "img" / "results", write.parent)

@@ -69,6 +69,7 @@ class Experiment:
     measures: tuple[str, ...] = ()  # taken on the policies that come out (`measures.MEASURES`)
     note: str = ""  # how the paper was read where it leaves a choice
     source: str = "paper"  # of the claim and of the numbers reported
+    keeps: bool = False  # whether the best policies of PCCES are kept, and shown at work
 
     @property
     def numbers(self) -> range:
@@ -160,6 +161,7 @@ def _entropy() -> Experiment:
         "PCCES always finds a better or equivalent solution, and reaches better returns on a majority of tasks.",
         _populations(GYM, POPULATIONS[:1]) + large,
         claims.higher_on_most,
+        keeps=True,
     )
 
 
@@ -217,6 +219,7 @@ def _safe() -> Experiment:
         small + large,
         claims.feasible_where_others_are_not,
         shows=("return", "cost"),
+        keeps=True,
         note=(
             "Where costs vary by more than their limit from episode to episode, that is on all tasks but the mountain car, PCCES has the preset"
             " noisy, and on PointButton1 a lower price of costs to begin with (rho 0.1, below)."

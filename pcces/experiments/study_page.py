@@ -1,8 +1,8 @@
-"""A whole study as one HTML page that works offline: claims, verdicts, curves, numbers, configurations."""
+"""A whole study as one HTML page that works offline: claims, verdicts, curves, numbers, animations, configurations."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pcces.experiments.arms import Store
 from pcces.experiments.catalogue import EXPERIMENTS, HEADLINES, Experiment
@@ -10,6 +10,7 @@ from pcces.experiments.claims import EXCEEDED, NOT_REACHED, REPRODUCED, Finding
 from pcces.experiments.curves import columns, panels, traces
 from pcces.experiments.found import Found, known, machine
 from pcces.experiments.page import answer, complete, together
+from pcces.experiments.policies import films
 from pcces.experiments.tables import Rows, beside, finals, judged, made_on, scale
 from pcces.report import (
     Chapter,
@@ -32,8 +33,8 @@ NUMBERS = (
 )
 
 
-def study_page(store: Store) -> Page:
-    """The page about all results there are."""
+def study_page(store: Store, say: Callable[[str], None] = lambda text: None) -> Page:
+    """The page about all results there are; `say` is told what takes long."""
     results = {name: known(experiment, store) for name, experiment in EXPERIMENTS.items()}
     sections: list[Section] = []
     for headline in HEADLINES:
@@ -50,6 +51,7 @@ def study_page(store: Store) -> Page:
     )
     for name, found in results.items():
         sections += chapter(EXPERIMENTS[name], found)
+    sections += films(store, say)
     sections += configurations(together(list(EXPERIMENTS), results))
     return Page(
         "The paper's experiments, run again",

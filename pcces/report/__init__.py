@@ -50,6 +50,7 @@ __all__ = [
     "Series",
     "Table",
     "Verdict",
+    "at_work",
     "charts",
     "draw",
     "draw_both",
@@ -82,7 +83,7 @@ def make_page(runs: Sequence[Run], film: bool = True) -> Page:
     sections: list[Section] = [_verdict(runs)]
     for task, some in by_task.items():
         several = f" on {task}" if len(by_task) > 1 else ""
-        beside: list[Section] = _film(some, several) if film else []
+        beside: list[Section] = at_work(some, several) if film else []
         beside.append(_numbers(some[0]) if len(some) == 1 else _table(some, several))
         sections.append(Columns(beside))
         sections.append(Charts(f"Training{several}", charts(some), _about_bands(some)))
@@ -120,14 +121,15 @@ def _tested(count: int) -> str:
     return "the first policy tested" if count == 1 else f"the {count} policies tested share the confidence"
 
 
-def _film(runs: Sequence[Run], where: str) -> list[Section]:
+def at_work(runs: Sequence[Run], where: str, width: int | None = None) -> list[Section]:
+    """The best policy of some runs, filmed, so many pixels wide; none where no run is finished."""
     from pcces.render import film
 
     run = best(runs)
     if run is None:
         return []
     try:
-        made = film(run)
+        made = film(run, width=width)
     except Exception as error:  # the drawing is the task's own code: a fault there must not cost the report
         return [Verdict(None, f"The animation{where} could not be drawn", note=f"{type(error).__name__}: {error}")]
     costs = "".join(f", {name} {cost:.4g}" for name, cost in zip(run.problem.cost_names, made.costs))
