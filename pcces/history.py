@@ -26,6 +26,8 @@ class History:
     >>> history.add(constr=np.array([-1.0]), **dict.fromkeys(COLUMNS, 1))
     >>> len(history), history["fun"], history["constr"]
     (1, array([1]), array([[-1.]]))
+    >>> history
+    1 iteration: evaluations, fun, sigma, sigma_es, samples_trial, samples_incumbent, success, feasible, kind, constr
     """
 
     def __init__(self) -> None:
@@ -35,6 +37,9 @@ class History:
         """Append one iteration."""
         for name, column in self._rows.items():
             column.append(values[name])
+
+    def __repr__(self) -> str:
+        return f"{len(self)} iteration{'s' * (len(self) != 1)}: {', '.join(self._rows)}"
 
     def __len__(self) -> int:
         return len(self._rows["fun"])
