@@ -563,7 +563,7 @@ def same_run(a, b):
 def test_every_baseline_trains_up_to_the_limit_and_resumes_to_the_same_bits(name, tmp_path, monkeypatch, hasty_engines):
     """At a cost of 6 of 20, pushes at x > 0.4 pay 1.7 each: 10.2. A blind policy gets 20 for a cost of 20."""
     if name != "cpo":  # one film is enough
-        monkeypatch.setattr(report, "_film", lambda runs, where: [])
+        monkeypatch.setattr(report, "at_work", lambda runs, where: [])
 
     def keep(runs):
         done = len(runs[0].metrics["return"])
@@ -737,7 +737,7 @@ def test_failed_episodes_are_counted_with_any_number_of_workers(name):
 
 def test_the_command_line_trains_baselines(tmp_path, monkeypatch, hasty_engines):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(report, "_film", lambda runs, where: [])
+    monkeypatch.setattr(report, "at_work", lambda runs, where: [])
 
     def command(*words):
         return CliRunner().invoke(app, [str(word) for word in words])
