@@ -320,6 +320,10 @@ def test_a_study_keeps_the_best_certified_policy_of_a_task_and_shows_it_at_work(
         )
     (kept,) = keep(EXPERIMENTS.values(), store)
     assert kept == tmp_path / "policies" / "CartSafe-v0" and load(kept).config["seed"] == first + 1
+    config = json.loads((kept / "config.json").read_text())
+    config["settings"]["iterations"] += 1
+    (kept / "config.json").write_text(json.dumps(config | {"seed": 77}))
+    assert keep(EXPERIMENTS.values(), store) == [] and load(kept).config["seed"] == 77  # it was trained for longer
     done = CliRunner().invoke(app, ["report", str(tmp_path)])
     assert done.exit_code == 0 and "filming CartSafe-v0" in done.stderr
     page = visit(tmp_path / "report.html", width=390)

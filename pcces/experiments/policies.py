@@ -11,6 +11,7 @@ from pcces.experiments.catalogue import Experiment
 from pcces.experiments.found import known
 from pcces.report import Chapter, Columns, Section, at_work
 from pcces.rl.train import load
+from pcces.runs import read_config
 
 FILES = ("config.json", "policy.npz", "certificate.json")  # what `pcces.load` needs of a run
 WIDTH = 320  # pixels of an animation: a page has many
@@ -26,7 +27,10 @@ def folder(store: Store) -> Path:
 
 
 def keep(experiments: Iterable[Experiment], store: Store) -> list[Path]:
-    """Copy, of each of PCCES's arms in the figures, the certified policy of the highest return, if its run is still there."""
+    """Copy, of each of PCCES's arms in the figures, the certified policy of the highest return, if its run is still there.
+
+    One that was trained for longer is not replaced: a quick study leaves the policies of a full one alone.
+    """
     kept = []
     for one in (one for e in experiments if e.keeps for one in known(e, store) if one.ours):
         best = max(one.runs, key=lambda seed: (one.runs[seed]["certified"], one.returns[seed]))
@@ -34,11 +38,17 @@ def keep(experiments: Iterable[Experiment], store: Store) -> list[Path]:
         if not (run / "policy.npz").exists():
             continue
         target = folder(store) / one.asked.task
+        if (target / "config.json").exists() and _length(target) > _length(run):
+            continue
         target.mkdir(parents=True, exist_ok=True)
         for name in FILES:
             shutil.copyfile(run / name, target / name)
         kept.append(target)
     return kept
+
+
+def _length(run: Path) -> int:
+    return int(read_config(run)["settings"]["iterations"])
 
 
 def films(store: Store, say: Callable[[str], None] = lambda text: None) -> list[Section]:
