@@ -51,7 +51,8 @@ class Run:
     def __repr__(self) -> str:
         """In a line or two: what was trained, how long, and what came out."""
         what = "{algorithm} on {task}, seed {seed}".format(**self.config)
-        return f"<{what}, {len(self.metrics.get('iteration', ()))} iterations; {self.words()}>"
+        done = len(self.metrics.get("iteration", ()))  # none are known of a policy that was kept without its metrics
+        return f"<{what}{f', {done} iterations' if done else ''}; {self.words()}>"
 
     def policy(self, observation: Any, rng: np.random.Generator | None = None) -> Any:
         """An action as the environment takes it; without a generator, the likeliest one."""

@@ -320,6 +320,11 @@ def test_a_study_keeps_the_best_certified_policy_of_a_task_and_shows_it_at_work(
         )
     (kept,) = keep(EXPERIMENTS.values(), store)
     assert kept == tmp_path / "policies" / "CartSafe-v0" and load(kept).config["seed"] == first + 1
+    assert repr(load(kept)).startswith(f"<pcces on CartSafe-v0, seed {first + 1}; CERTIFIED")
+    store.add(arm, [record(first, 9.0, 20.0)], WHERE)
+    shutil.rmtree(tmp_path / "runs" / arm.key / f"seed-{first}")
+    (kept,) = keep(EXPERIMENTS.values(), store)
+    assert load(kept).config["seed"] == first + 1  # as good as the first, and it is there
     config = json.loads((kept / "config.json").read_text())
     config["settings"]["iterations"] += 1
     (kept / "config.json").write_text(json.dumps(config | {"seed": 77}))

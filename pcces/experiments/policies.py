@@ -16,8 +16,8 @@ from pcces.runs import read_config
 FILES = ("config.json", "policy.npz", "certificate.json")  # what `pcces.load` needs of a run
 WIDTH = 320  # pixels of an animation: a page has many
 INTRODUCTION = (
-    "Of every task the best policy that PCCES returned, as far as it was kept. Each is a run of its own:"
-    " `pcces certify FOLDER/policies/TASK` puts it to the test again."
+    "Of every task the best policy that PCCES returned, as far as it was kept. Each is a run of its own, in the folder"
+    " policies/TASK beside the results: pcces certify puts it to the test again."
 )
 
 
@@ -33,9 +33,11 @@ def keep(experiments: Iterable[Experiment], store: Store) -> list[Path]:
     """
     kept = []
     for one in (one for e in experiments if e.keeps for one in known(e, store) if one.ours):
-        best = max(one.runs, key=lambda seed: (one.runs[seed]["certified"], one.returns[seed]))
-        run = store.folder / "runs" / one.ran.key / f"seed-{best}"
-        if not (run / "policy.npz").exists():
+        runs = {seed: store.folder / "runs" / one.ran.key / f"seed-{seed}" for seed in one.runs}
+        there = {seed: (run / "policy.npz").exists() for seed, run in runs.items()}
+        best = max(one.runs, key=lambda seed: (one.runs[seed]["certified"], one.returns[seed], there[seed]))
+        run = runs[best]
+        if not there[best]:
             continue
         target = folder(store) / one.asked.task
         if (target / "config.json").exists() and _length(target) > _length(run):

@@ -160,10 +160,11 @@ PAPER = Settings(
     normalise=False,
 )
 # Where episodes differ by more than samples do, these say little, and the natural gradient's step is better alone: then
-# nets may be wide, samples keep close together, and estimates take many episodes (docs/findings.md). It wants a GPU.
+# nets may be wide, samples keep close together, and estimates take many episodes. Near the end gradients are noise one by
+# one, so they are remembered (docs/findings.md). It wants a GPU.
 NOISY: dict[str, Any] = {
     "hidden": (64, 64), "recombination": "none", "sigma_es0": 0.1, "initial_tries": 256,
-    "episodes": 512, "metric_episodes": 512, "member_episodes": 2,
+    "episodes": 512, "metric_episodes": 512, "member_episodes": 2, "kl_measured": True, "memory": 1.0,
 }  # fmt: skip
 PRESETS = {"default": Settings(), "paper": PAPER, "noisy": Settings(population=256, **NOISY)}
 CALM = {"initial_tries": 1, "last_layer": 0.3}  # a start for episodes too slow to try a thousand policies
