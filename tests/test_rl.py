@@ -499,6 +499,34 @@ def test_the_best_iterate_that_can_be_certified_is_returned():
     assert certificate.samples == 400  # what is over its limit is not played for longer
 
 
+def test_iterates_are_looked_at_on_the_same_episodes_and_tested_on_others():
+    """Where episodes differ by a hundred times more than iterates do, the best is found all the same."""
+    task = TwoCosts()
+    problem = problem_for(task, 0.0, threshold=(5.0, 100.0), entropy_bounds=(-math.inf, math.inf))
+    policy, tests = policy_for(task), []
+    for seed in range(5):
+        for number in (3, 15):
+            played = []
+
+            def play(x, normalizer, episodes, seed, played=played):
+                played.append(seed)
+                returns = float(x[0]) + np.random.default_rng(seed).normal(0, 100, episodes)
+                zeros = np.zeros(episodes)
+                return Outcome(returns, zeros, np.zeros((2, episodes)), zeros, zeros + 7)
+
+            candidates = Candidates(policy.size, 4, 3)
+            seen = Estimate(np.float64(8), np.array([0.0, -5.0, -100.0]), np.array([1e4, 0.0, 0.0]))
+            for marker in range(number):
+                x = np.full(policy.size, marker % 3, np.float32)
+                candidates.add(x, np.zeros(4), np.ones(4), seen, moved=True)
+            x, *_ = certify.choose(task, policy, problem, play, candidates, 400, seed=100 * seed)
+            assert float(x[0]) == 2.0
+            *looked, tested = played
+            assert len(set(looked)) == 1 and tested not in looked
+            tests.append(tested)
+    assert tests[::2] == tests[1::2] and len(set(tests)) == 5  # the same, however many there were to look at
+
+
 def test_a_run_that_ends_infeasible_says_so():
     run = train("CartSafe-v0", threshold=0.01, **TINY)
     assert not run.certificate.holds

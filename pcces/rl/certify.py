@@ -96,16 +96,18 @@ def choose(
 ) -> tuple[np.ndarray, Normalizer, Certificate, Any]:
     """The best iterate that can be certified: a fresh look at the most promising, then the test, best first.
 
-    Looking and testing use different episodes, so that having chosen a lucky policy does not help it through the test.
+    All are looked at on the same episodes, so that what differs is the policies. Looking and testing use different ones, so
+    that having chosen a lucky policy does not help it through the test; these depend on `seed` and the number of tests alone,
+    so that policies of other algorithms are tested on the same.
     If none passes, the one that came closest is returned with a certificate that does not hold.
     """
     order = candidates.order(1.0)[:SCREENED]
     if len(candidates) - 1 not in order:
         order = np.append(order, len(candidates) - 1)  # where the search ended
     plans: dict[int, tuple[int, float]] = {}
-    for number, i in enumerate(order):
+    for i in order:
         x, normalizer = candidates.x[i], normalizer_of(candidates.mean[i], candidates.std[i])
-        y = np.asarray(problem.outputs(play(x, normalizer, episodes // 2, seed + number)), dtype=float)
+        y = np.asarray(problem.outputs(play(x, normalizer, episodes // 2, seed)), dtype=float)
         y = np.where(np.isfinite(y), y, math.inf)  # where an episode failed
         plans[i] = _plan(y[:, 1:], episodes, confidence, ranges(task, policy, problem, x))
         candidates.learn(i, estimate(y))
@@ -114,7 +116,7 @@ def choose(
     for look, i in enumerate(sorted(plans, key=lambda i: (plans[i][1], f[i]))[:LOOKS], 1):
         x, normalizer = candidates.x[i], normalizer_of(candidates.mean[i], candidates.std[i])
         certificate, outcome = certify(
-            task, policy, problem, play, x, normalizer, plans[i][0], seed + len(order) + look, confidence, look
+            task, policy, problem, play, x, normalizer, plans[i][0], seed + look, confidence, look
         )
         worst = max(certificate.upper_bounds, default=-math.inf)
         if certificate.holds or best is None or worst < best[0]:
