@@ -11,7 +11,6 @@ import numpy as np
 from pcces.certificate import Certificate, expected_width, spend, upper_bounds
 from pcces.envs.simulator import Simulator
 from pcces.envs.task import Task
-from pcces.estimation import estimate
 from pcces.rl.candidates import Candidates
 from pcces.rl.normalizer import Normalizer
 from pcces.rl.policy import LOG_STD, Policy
@@ -96,22 +95,22 @@ def choose(
 ) -> tuple[np.ndarray, Normalizer, Certificate, Any]:
     """The best iterate that can be certified: a fresh look at the most promising, then the test, best first.
 
-    All are looked at on the same episodes, so that what differs is the policies. Looking and testing use different ones, so
-    that having chosen a lucky policy does not help it through the test; these depend on `seed` and the number of tests alone,
-    so that policies of other algorithms are tested on the same.
+    All are looked at on the same episodes, and by these alone, so that what differs is the policies. Looking and testing use
+    different ones, so that having chosen a lucky policy does not help it through the test; these depend on `seed` and the
+    number of tests alone, so that policies of other algorithms are tested on the same.
     If none passes, the one that came closest is returned with a certificate that does not hold.
     """
     order = candidates.order(1.0)[:SCREENED]
     if len(candidates) - 1 not in order:
         order = np.append(order, len(candidates) - 1)  # where the search ended
+    f: dict[int, float] = {}
     plans: dict[int, tuple[int, float]] = {}
     for i in order:
         x, normalizer = candidates.x[i], normalizer_of(candidates.mean[i], candidates.std[i])
         y = np.asarray(problem.outputs(play(x, normalizer, episodes // 2, seed)), dtype=float)
         y = np.where(np.isfinite(y), y, math.inf)  # where an episode failed
+        f[i] = y[:, 0].mean()
         plans[i] = _plan(y[:, 1:], episodes, confidence, ranges(task, policy, problem, x))
-        candidates.learn(i, estimate(y))
-    f = candidates.upper(1.0)[:, 0]
     best = None
     for look, i in enumerate(sorted(plans, key=lambda i: (plans[i][1], f[i]))[:LOOKS], 1):
         x, normalizer = candidates.x[i], normalizer_of(candidates.mean[i], candidates.std[i])
