@@ -100,6 +100,9 @@ def test_wins_are_counted_task_by_task():
     sure = wins([(list(range(10, 20)), list(range(10)))] * 3)
     assert sure == (1.0, 1.0, 1.0)
     rng = np.random.default_rng(0)
+    for tasks, seeds in ((1, 5), (3, 10)):  # 0.638 is what normal values have that are half a standard deviation apart
+        drawn = [[(rng.normal(0.5, 1, seeds), rng.normal(size=seeds)) for _ in range(tasks)] for _ in range(200)]
+        assert 0.92 < np.mean([(won := wins(some)).low <= 0.638 <= won.high for some in drawn]) < 0.995
     same = wins([(rng.normal(size=10), rng.normal(size=10)) for _ in range(8)])
     assert same.low < 0.5 < same.high and same.high - same.low < 0.35
 

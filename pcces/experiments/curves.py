@@ -97,7 +97,7 @@ def _series(one: Found, panel: Sequence[Found], quantity: str) -> list[Series]:
 def line_name(one: Found, panel: Sequence[Found]) -> str:
     """What tells a line from the others in its panel."""
     arm = one.asked
-    name = one.name.replace(f", {arm.population} samples", "")
+    name = one.name.replace(f", {arm.population} samples", "").replace(", noisy preset", "")
     if len({other.asked.label for other in panel}) == 1 and len(panel) > 1:
         name = name.removeprefix(f"{arm.label}, ")
         if len({other.asked.threshold for other in panel}) > 1:

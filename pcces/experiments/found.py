@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pcces.experiments.arms import Arm, Record, Store
 from pcces.experiments.statistics import Interval, difference, mean_interval
+from pcces.rl.settings import NOISY
 
 if TYPE_CHECKING:
     from pcces.experiments.catalogue import Experiment
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 # Settings that are not part of a name: how large nets are, how they start, how much is played.
 UNSAID = (
     "hidden", "initial_tries", "last_layer", "episodes", "metric_episodes", "member_episodes", "stride_episodes",
-    "recombination", "kl_measured", "memory", "sigma_es0",
 )  # fmt: skip
 
 
@@ -143,12 +143,15 @@ def by_task(found: Iterable[Found]) -> dict[str, list[Found]]:
 def named(arm: Arm) -> str:
     """An arm within its task.
 
-    >>> named(Arm("Acrobot-v1", population=80, settings={"mu": 0.1}))
-    'PCCES, 80 samples, mu 0.1'
+    >>> named(Arm("Acrobot-v1", population=80, settings={"mu": 0.1})), named(Arm("CartSafe-v0", settings=NOISY))
+    ('PCCES, 80 samples, mu 0.1', 'PCCES, noisy preset')
     """
+    noisy = NOISY.items() <= arm.settings.items()
+    preset = ", noisy preset" if noisy else ""
     population = f", {arm.population} samples" if arm.population else ""
-    shown = {name: value for name, value in arm.settings.items() if name not in UNSAID}
-    return arm.label + population + "".join(f", {name} {value:g}" for name, value in shown.items())
+    unsaid = (*UNSAID, *NOISY) if noisy else UNSAID
+    shown = {name: value for name, value in arm.settings.items() if name not in unsaid}
+    return arm.label + preset + population + "".join(f", {name} {value:g}" for name, value in shown.items())
 
 
 @dataclass(frozen=True)

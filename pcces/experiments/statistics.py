@@ -89,20 +89,28 @@ def wins(pairs: Sequence[tuple[Sequence[float], Sequence[float]]], level: float 
     """The probability that a run of ours ends higher than one of theirs, over tasks whose returns have no common unit.
 
     A pair holds the returns of ours and of theirs on one task. A tie counts half; every task weighs the same (Agarwal et
-    al. 2021 call it the probability of improvement). Seeds are resampled within each task.
+    al. 2021 call it the probability of improvement). Seeds are resampled within each task, and what comes out is stretched
+    as means are.
 
     >>> wins([([3.0, 4.0], [1.0, 2.0]), ([5.0, 5.0], [5.0, 5.0])]).middle
     0.75
     """
-    drawn, seen = [], []
+    drawn, seen, freedom = [], [], 0
+    rng = np.random.default_rng(0)
     for ours, theirs in pairs:
         a, b = _data(ours), _data(theirs)
         table = (a[:, None] > b[None]) + 0.5 * (a[:, None] == b[None])
-        rng = np.random.default_rng(0)
         i, j = (_counts(rng.integers(0, size, (RESAMPLES, size))) for size in table.shape)
         seen.append(table.mean())
-        drawn.append(((i @ table) * j).sum(axis=1) / table.size)
-    return _interval(float(np.mean(seen)), np.mean(drawn, axis=0), level)
+        fewest = min(table.shape)
+        freedom += fewest - 1
+        away = ((i @ table) * j).sum(axis=1) / table.size - table.mean()
+        drawn.append(math.sqrt(fewest / max(fewest - 1, 1)) * away)
+    middle = float(np.mean(seen))
+    if freedom == 0:
+        return Interval(middle, 0.0, 1.0)
+    away = _beside_normal(freedom, level) * np.mean(drawn, axis=0)
+    return _interval(middle, np.clip(middle + away, 0, 1), level)
 
 
 def beside_paper(values: Sequence[float], mean: float, deviation: float, seeds: int, level: float = LEVEL) -> Interval:
@@ -150,8 +158,13 @@ def _stretched(drawn: np.ndarray, mean: np.ndarray | float, n: int, level: float
     >>> _stretched(np.array([1.0, 3.0]), 2.0, n=10, level=0.95).round(3).tolist()
     [0.783, 3.217]
     """
+    return mean + _beside_normal(n - 1, level) * math.sqrt(n / (n - 1)) * (drawn - mean)
+
+
+def _beside_normal(freedom: int, level: float) -> float:
+    """How much wider than the normal's an interval of Student's t is."""
     tail = (1 + level) / 2
-    return mean + stdtrit(n - 1, tail) / ndtri(tail) * math.sqrt(n / (n - 1)) * (drawn - mean)
+    return float(stdtrit(freedom, tail) / ndtri(tail))
 
 
 def _counts(drawn: np.ndarray) -> np.ndarray:

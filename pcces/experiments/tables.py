@@ -78,6 +78,8 @@ def smaller(experiment: Experiment, one: Found) -> str:
     if one.full:
         return ""
     seeds = f"{len(one.runs)} of {experiment.seeds} seeds"
+    if set(one.runs) != set(experiment.numbers[: len(one.runs)]):
+        seeds += f" ({', '.join(map(str, one.runs))})"
     return f" ({seeds}, {one.ran.iterations} of {one.asked.iterations} iterations)"
 
 
