@@ -93,18 +93,19 @@ class Run:
 
     def certify(
         self,
-        episodes: int = 1000,
+        episodes: int | None = None,
         seed: int = 2_000_000,
         confidence: float = 0.95,
         engine: str | None = None,
         progress: bool | None = None,
     ) -> Certificate:
-        """Put the policy to the test again, on fresh episodes; `engine` and `progress` as for `evaluate`."""
+        """Put the policy to the test again, on fresh episodes, as many as the run's own certificate took unless `episodes`
+        says otherwise; `engine` and `progress` as for `evaluate`."""
         return cast(Certificate, self.certified(episodes, seed, confidence, engine, progress).certificate)
 
     def certified(
         self,
-        episodes: int = 1000,
+        episodes: int | None = None,
         seed: int = 2_000_000,
         confidence: float = 0.95,
         engine: str | None = None,
@@ -115,10 +116,12 @@ class Run:
         from pcces.rl.where import elsewhere, playing
 
         x, normalizer = self.trained()
+        assert self.certificate is not None
+        fresh = self.certificate.samples if episodes is None else episodes
         there = elsewhere(self, engine)
         with playing(there, progress) as play:
             certificate, outcome = certify(
-                there.task, self.shape, self.problem, play, x, normalizer, episodes, seed, confidence
+                there.task, self.shape, self.problem, play, x, normalizer, fresh, seed, confidence
             )
         return replace(self, certificate=certificate, final=summary(self.problem, outcome))
 
@@ -128,6 +131,11 @@ class Run:
             where = f"; go on with: pcces train {self.config['task']} --out {self.path} --resume" if self.path else ""
             raise ValueError(f"this run is not finished, so it has no policy yet{where}")
         return self.x, self.normalizer
+
+    def keeps_limits(self) -> bool:
+        """Whether the means over the certificate's episodes keep all limits, which is less than a certificate says."""
+        (low, high), entropy = self.problem.entropy_bounds, self.final["entropy"]
+        return low <= entropy <= high and all(c <= t for c, t in zip(self.final["costs"], self.problem.thresholds))
 
     # -- files ---------------------------------------------------------------------------------------------------------
 

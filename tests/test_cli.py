@@ -206,6 +206,10 @@ def test_certify(one):
     assert run["certificate"]["holds"] and run["certificate"]["samples"] == 50 and run["words"].startswith("CERTIFIED")
     few = here("certify", one.folder, "--episodes", 2)  # two episodes prove nothing
     assert few.exit_code == 1 and few.stdout.startswith("NOT CERTIFIED")
+    assert few.stderr == f"{one.folder}: the means keep their limits; more episodes may show it: --episodes 8\n"
+    own = json.loads((one.folder / "certificate.json").read_text())["certificate"]["samples"]
+    (again,) = json.loads(here("certify", one.folder, "--json").stdout)["runs"]
+    assert again["certificate"]["samples"] == own
     sure = json.loads(here("certify", one.folder, "--episodes", 50, "--confidence", 0.999, "--json").stdout)["runs"][0]
     assert sure["certificate"]["upper_bounds"][0] > run["certificate"]["upper_bounds"][0]
 

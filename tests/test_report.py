@@ -67,6 +67,17 @@ def test_runs_that_differ_in_a_setting_are_lines_of_their_own_named_by_it(run):
     assert names == ["pcces, population 8, seed 0", "pcces, population 20, seed 0"]
 
 
+def test_runs_with_other_limits_and_lengths_are_told_apart(run):
+    other = like(run, 0, iterations=77)
+    other = replace(
+        other, problem=replace(run.problem, thresholds=(40.0,)), config=other.config | {"thresholds": [40.0]}
+    )
+    both, same = (report.make_page(some, film=False) for some in ([run, other], [run, like(run, 1)]))
+    assert f"; {run.config['settings']['iterations']} or 77 iterations;" in both.subtitle
+    assert "thresholds 40" in both.html() and "off_centre (limit" not in both.html()
+    assert "off_centre (limit 250)" in same.html()
+
+
 def test_the_page_of_one_run_says_what_is_certified(run):
     verdict, *_ = report.make_page([run], film=False).sections
     assert verdict.holds and verdict.title == "Certified with 95 % confidence"

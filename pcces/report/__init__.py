@@ -89,8 +89,8 @@ def make_page(runs: Sequence[Run], film: bool = True) -> Page:
         sections.append(Charts(f"Training{several}", charts(some), _about_bands(some)))
     for name, same in variants(runs).items():
         sections.append(Details(_about(name, same, len(by_task) > 1), _configuration(same[0])))
-    settings = [run.config["settings"] for run in runs]
-    subtitle = f"{', '.join(variants(runs))}; {settings[0]['iterations']} iterations; {_seeds(runs)}"
+    lengths = " or ".join(dict.fromkeys(str(run.config["settings"]["iterations"]) for run in runs))
+    subtitle = f"{', '.join(variants(runs))}; {lengths} iterations; {_seeds(runs)}"
     return Page(", ".join(by_task), sections, subtitle)
 
 
@@ -173,7 +173,9 @@ def _effort(run: Run) -> list[tuple[str, str]]:
 def _table(runs: Sequence[Run], where: str) -> Table:
     """The final numbers of several runs, a line a run."""
     problem = runs[0].problem
-    columns = ["run", "return", *(f"{name} (limit {t:g})" for name, t in zip(problem.cost_names, problem.thresholds))]
+    alike = all(run.problem.thresholds == problem.thresholds for run in runs)  # if not, the names of the rows say them
+    limits = [f" (limit {t:g})" if alike else "" for t in problem.thresholds]
+    columns = ["run", "return", *(name + limit for name, limit in zip(problem.cost_names, limits))]
     rows: list[list[str | float | bool | None]] = []
     for name, same in variants(runs).items():
         several = len(variants(runs)) > 1
