@@ -148,6 +148,8 @@ class Optimizer:
             raise ValueError(f"c must have shape ({k}, number of constraints), got {c.shape}")
         if m >= 0 and c.shape[1] != m:
             raise ValueError(f"c has {c.shape[1]} constraints now but had {m} before")
+        if m >= 0 or c_given:
+            self._check_range(f, c)
         if m < 0 and c_given:
             self.search.learn_constraints(c.shape[1])
         columns = [f[:, None], c]
@@ -157,6 +159,24 @@ class Optimizer:
         rows = np.concatenate(columns, axis=1)
         rows[~np.isfinite(rows).all(axis=1)] = np.inf
         return rows
+
+    def _check_range(self, f: np.ndarray, c: np.ndarray) -> None:
+        """Every c must lie in the range that was stated for it; failed evaluations have none."""
+        given = self.options.constraint_range
+        if given is None:
+            return
+        if len(given) != c.shape[1]:
+            raise ValueError(f"constraint_range has {len(given)} pairs for {c.shape[1]} constraints")
+        low, high = np.array(given, dtype=float).reshape(-1, 2).T
+        slack = 1e-9 * (high - low)
+        failed = ~(np.isfinite(f) & np.isfinite(c).all(axis=1))
+        outside = np.argwhere(((c < low - slack) | (c > high + slack)) & ~failed[:, None])
+        if len(outside):
+            i, j = outside[0]
+            raise ValueError(
+                f"constraint {j} was {c[i, j]:.9g}, outside its constraint_range ({low[j]:g}, {high[j]:g}): "
+                "give a range that holds at every point, or leave constraint_range out"
+            )
 
     @property
     def evaluations_left(self) -> int:

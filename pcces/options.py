@@ -57,7 +57,7 @@ class Options:
     # Certificate
     certify_share: float = 0.3  # of the budget, kept for fresh samples
     constraint_range: tuple[tuple[float, float], ...] | None = (
-        None  # (low, high) of each c: gives a finite-sample bound
+        None  # (low, high) of each c, wherever it is evaluated: gives a finite-sample bound
     )
     # Stopping
     max_iterations: int | None = None
@@ -90,6 +90,10 @@ class Options:
         need(self.equality_tolerance >= 0, f"equality_tolerance must not be negative, got {self.equality_tolerance}")
         need(0.5 < self.p < 1, f"p must lie in (1/2, 1), got {self.p}")
         need(0 < self.certify_share < 1, f"certify_share must lie between 0 and 1, got {self.certify_share}")
+        need(
+            self.constraint_range is None or _are_ranges(self.constraint_range),
+            f"constraint_range must have a pair of finite numbers, low < high, for each c, got {self.constraint_range}",
+        )
         choices = {
             "sigma_es": ("adapted", "tied", "fixed"),
             "shaping": tuple(SHAPINGS),
@@ -112,6 +116,13 @@ class Options:
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for JSON."""
         return asdict(self)
+
+
+def _are_ranges(given: Any) -> bool:
+    try:
+        return all(-math.inf < low < high < math.inf for low, high in given)
+    except (TypeError, ValueError):
+        return False
 
 
 # The paper's Table 4, read literally: a stale incumbent, single evaluations, a floor under sigma.

@@ -500,8 +500,6 @@ class Search:
         given, m, tolerance = self.options.constraint_range, self.memory, self.options.equality_tolerance
         if given is None:
             return None
-        if len(given) != m.constraints:
-            raise ValueError(f"constraint_range has {len(given)} pairs for {m.constraints} constraints")
         return (
             [tuple(given[i]) for i in range(len(given)) if i not in m.equal]
             + [(given[i][0] - tolerance, given[i][1] - tolerance) for i in m.equal]

@@ -341,6 +341,25 @@ def test_equalities_must_name_constraints():
         opt.tell(batch, np.zeros(len(batch)), np.zeros((len(batch), 1)))
 
 
+def test_what_lies_outside_its_stated_range_is_refused_and_forgiven():
+    opt = pcces.Optimizer([0.0, 0.0], rng=0, max_evaluations=100, constraint_range=[(-1, 1), (-3, 3)], equalities=[1])
+    batch = opt.ask()
+    k = len(batch)
+    with pytest.raises(ValueError, match="constraint_range has 2 pairs for 1 constraints"):
+        opt.tell(batch, np.zeros(k), np.zeros((k, 1)))
+    with pytest.raises(ValueError, match=r"constraint 1 was -3.5, outside its constraint_range \(-3, 3\)"):
+        opt.tell(batch, np.zeros(k), np.full((k, 2), [1.0, -3.5]))
+    opt.tell(batch, np.full(k, np.nan))
+    batch = opt.ask()
+    k += len(batch)
+    opt.tell(batch, np.full(len(batch), np.nan), np.full((len(batch), 2), 99.0))
+    while not opt.stop():  # none of it did any harm
+        batch = opt.ask()
+        x = np.clip(batch.points, -1, 1)
+        opt.tell(batch, (x**2).sum(1), np.column_stack([np.full(len(x), 1 - 1e-10), x[:, 1]]))
+    assert opt.result.failures == k < opt.result.nfev <= 100
+
+
 def test_one_constraint_may_be_told_as_a_vector():
     a, b = (pcces.Optimizer([0.0, 0.0], rng=0, max_evaluations=100) for _ in range(2))
     while not a.stop():
