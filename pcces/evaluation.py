@@ -1,17 +1,19 @@
 """Calling the user's functions: one at a time, on workers (processes, Ray), through a map or an executor, or vectorised.
 
 Whatever goes wrong in an evaluation (an exception, nan, inf, on workers also a hang or a crash of the process) is a failed
-evaluation, which the search treats as a hidden constraint. Only KeyboardInterrupt and SystemExit pass through.
+evaluation, which the search treats as a hidden constraint. Only KeyboardInterrupt and SystemExit pass through, and a mistake
+in the program that shows at once: a first call that returns no number.
 """
 
 from __future__ import annotations
 
 import functools
 import pickle
+import reprlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,8 +22,20 @@ from pcces.points import Batch
 
 Function = Callable[..., Any]
 Task = tuple[np.ndarray, int]  # a point and a seed
-Outcome = tuple[float, np.ndarray | None, str]  # f, c (None: failed) and the error's text
 ENGINES = ("local", "ray")
+
+
+class Outcome(NamedTuple):
+    """What came of an evaluation."""
+
+    f: float
+    c: np.ndarray | None  # None: failed
+    error: str = ""
+    wrong: bool = False  # a function returned what is no number
+
+
+class WrongReturnError(TypeError):
+    """One of the user's functions returned something else than numbers."""
 
 
 class Problem:
@@ -36,10 +50,12 @@ class Problem:
         try:  # each function gets a copy of its own: what one writes into it must not reach the others or the search
             own = np.array(x)
             f, c = split(self.fun(own, np.random.default_rng(int(seed))) if self.seeded else self.fun(own))
-            parts = [c, *(np.atleast_1d(np.asarray(g(np.array(x)), dtype=float)).ravel() for g in self.constraints)]
-            return float(f), np.concatenate(parts), ""
+            parts = [c, *(constraint_values(g(np.array(x))) for g in self.constraints)]
+            return Outcome(f, np.concatenate(parts))
+        except WrongReturnError as error:
+            return Outcome(np.nan, None, f"TypeError: {error}", wrong=True)
         except Exception as error:  # a crashing simulator is data here: a hidden constraint
-            return np.nan, None, f"{type(error).__name__}: {error}"
+            return Outcome(np.nan, None, f"{type(error).__name__}: {error}")
 
 
 def split(value: Any) -> tuple[float, np.ndarray]:
@@ -48,11 +64,47 @@ def split(value: Any) -> tuple[float, np.ndarray]:
     >>> split((1.0, [2, 3]))
     (1.0, array([2., 3.]))
     """
-    f, c = value if isinstance(value, tuple) else (value, ())
-    f = np.asarray(f, dtype=float)
-    if f.size != 1:
-        raise TypeError(f"fun must return one number, or a pair (f, c); got an objective of shape {f.shape}")
-    return float(f.reshape(())), np.atleast_1d(np.asarray(c, dtype=float)).ravel()
+    pair = value if isinstance(value, tuple) else (value, ())
+    f, c = map(numbers, pair) if len(pair) == 2 else (None, None)
+    if f is None or f.size != 1 or c is None:
+        raise WrongReturnError(
+            f"fun returned {shown(value)}; it must return a number, or a tuple (f, c) of a number and the constraints"
+        )
+    return float(f.reshape(())), c.ravel()
+
+
+def constraint_values(value: Any) -> np.ndarray:
+    """What a constraint returned, as a vector.
+
+    >>> constraint_values(2)
+    array([2.])
+    """
+    c = numbers(value)
+    if c is None:
+        raise WrongReturnError(f"a constraint returned {shown(value)}; it must return a number, or an array of numbers")
+    return c.ravel()
+
+
+def numbers(value: Any) -> np.ndarray | None:
+    """The value as floats, or None where it is something else.
+
+    >>> numbers([1, True]), numbers("1"), numbers(None)
+    (array([1., 1.]), None, None)
+    """
+    try:
+        array = np.asarray(value)
+        return None if value is None or array.dtype.kind in "SUcmM" else array.astype(float)
+    except (TypeError, ValueError):
+        return None
+
+
+def shown(value: Any) -> str:
+    """A value in a few words.
+
+    >>> shown(np.zeros((2, 2)))
+    'array([[0., 0... [0., 0.]])'
+    """
+    return " ".join(reprlib.repr(value).split())
 
 
 class Worker:
@@ -81,7 +133,7 @@ class Worker:
 
     def join(self, results: list[list[Outcome] | Lost]) -> list[Outcome]:
         """One list; an evaluation that took its worker down is a failed one."""
-        failed = [[(np.nan, None, r.reason)] if isinstance(r, Lost) else r for r in results]
+        failed = [[Outcome(np.nan, None, r.reason)] if isinstance(r, Lost) else r for r in results]
         return [outcome for part in failed for outcome in part]
 
 
@@ -135,6 +187,7 @@ class Evaluator:
         self.vectorized = vectorized
         self.constraints = -1  # unknown until an evaluation succeeds
         self.last_error = ""
+        self._first = True
         self._pool: Pool | None = None
         self._map: Callable[..., Any] = map
         if own_workers:
@@ -173,17 +226,21 @@ class Evaluator:
             return self._whole(batch)
         tasks = list(zip(batch.points, batch.seeds))
         outcomes = list(self._map(self.problem, tasks)) if self._pool is None else self._on_workers(self._pool, tasks)
-        errors = [message for *_, message in outcomes if message]
+        if self._first and outcomes[0].wrong:
+            raise TypeError(outcomes[0].error.removeprefix("TypeError: "))
+        self._first = False
+        errors = [outcome.error for outcome in outcomes if outcome.error]
         self.last_error = errors[-1] if errors else self.last_error
-        sizes = {len(c) for _, c, _ in outcomes if c is not None} | ({self.constraints} - {-1})
+        sizes = {len(outcome.c) for outcome in outcomes if outcome.c is not None} | ({self.constraints} - {-1})
         if len(sizes) > 1:
             raise ValueError(f"fun returned different numbers of constraints: {sorted(sizes)}")
-        f = np.array([f for f, *_ in outcomes])
+        f = np.array([outcome.f for outcome in outcomes])
         if not sizes:
             return f, None
         self.constraints = sizes.pop()
         missing = np.full(self.constraints, np.nan)
-        return f, np.array([missing if c is None else c for _, c, _ in outcomes]).reshape(len(f), self.constraints)
+        c = [missing if outcome.c is None else outcome.c for outcome in outcomes]
+        return f, np.array(c).reshape(len(f), self.constraints)
 
     def _on_workers(self, pool: Pool, tasks: list[Task]) -> list[Outcome]:
         size = max(1, len(tasks) // (4 * max(1, pool.workers)))
@@ -195,8 +252,14 @@ class Evaluator:
         except Exception as error:
             self.last_error = f"{type(error).__name__}: {error}"
             return np.full(len(batch), np.nan), None
-        f, c = value if isinstance(value, tuple) else (value, None)
-        return np.asarray(f, dtype=float), None if c is None else np.asarray(c, dtype=float)
+        pair = value if isinstance(value, tuple) else (value, None)
+        f, c = map(numbers, pair) if len(pair) == 2 else (None, None)
+        if f is None or (c is None and pair[1] is not None):
+            k = len(batch)
+            raise TypeError(
+                f"fun returned {shown(value)}; with vectorized=True it must return f ({k},), or a tuple (f, c) with c ({k}, m)"
+            )
+        return f, c
 
     def __enter__(self) -> Evaluator:
         return self

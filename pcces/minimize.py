@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pcces.evaluation import Evaluator
+from pcces.evaluation import Evaluator, WrongReturnError, constraint_values
 from pcces.optimizer import Optimizer
 from pcces.progress import Progress
 from pcces.strategies import Strategy
@@ -44,6 +44,7 @@ def minimize(
     with `common_random_numbers=True` it is called as fun(x, rng). `constraints` are callables c(x) <= 0 or SciPy's
     LinearConstraint and NonlinearConstraint. Bounds and linear constraints are kept by projection: fun is never called
     outside the bounds. `equalities` names the c of the pair that must be 0, not <= 0. An exception, nan or inf is a failed evaluation: infeasible, counted, never fatal.
+    A first call that returns no number is a mistake, and raises TypeError.
 
     `workers`: how many processes evaluate (an integer; -1: one a core), or a map-like callable, or an executor. With
     `engine="ray"` they are actors of the Ray cluster at `ray_address` (None: one on this machine). A worker that dies is
@@ -147,6 +148,7 @@ class _OneSided:
         if np.any(low > high):
             raise ValueError("a NonlinearConstraint has lb > ub")
         self.fun = constraint.fun
+        self.length = len(low)
         equal = low == high
         self.upper = [(int(i), float(high[i])) for i in np.flatnonzero(~equal & np.isfinite(high))]
         self.lower = [(int(i), float(low[i])) for i in np.flatnonzero(~equal & np.isfinite(low))]
@@ -155,7 +157,12 @@ class _OneSided:
         self.equal: Sequence[int] = range(self.outputs - len(self.both), self.outputs)
 
     def __call__(self, x: Any) -> np.ndarray:
-        g = np.atleast_1d(np.asarray(self.fun(x), dtype=float))
+        g = constraint_values(self.fun(x))
+        if len(g) != self.length:
+            raise WrongReturnError(
+                f"a NonlinearConstraint's fun returned {len(g)} values, but its lb and ub limit {self.length}: "
+                "give a limit for each"
+            )
         return np.array(
             [g[i] - limit for i, limit in self.upper]
             + [limit - g[i] for i, limit in self.lower]

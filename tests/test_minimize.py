@@ -1,8 +1,10 @@
 """The front door: what may be passed to minimize, what comes back, and what happens when things go wrong."""
 
+import fractions
 import json
 import os
 import re
+import reprlib
 import signal
 import subprocess
 import sys
@@ -248,6 +250,99 @@ def test_a_vectorised_fun_may_fail_too():
 def test_different_numbers_of_constraints_are_an_error():
     with pytest.raises(ValueError, match="different numbers of constraints"):
         solve(lambda x: (quadratic(x), [0.0] * (1 + (x[0] > 0.1))))
+
+
+WRONG = {
+    "nothing": lambda x: None,
+    "text": lambda x: "1.5",
+    "a tuple of three": lambda x: (1.0, 2.0, 3.0),
+    "a tuple of one": lambda x: (1.0,),
+    "a vector": lambda x: np.ones(3),
+    "a list": lambda x: [1.0, 2.0],
+    "a dict": lambda x: {"f": 1.0},
+    "a complex number": lambda x: np.complex128(1j),
+    "no constraints": lambda x: (1.0, None),
+    "a ragged list": lambda x: (1.0, [1.0, [2.0, 3.0]]),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+@pytest.mark.parametrize("workers", [None, map], ids=["alone", "map"])
+def test_a_first_call_that_returns_no_number_is_named_at_once(what, workers):
+    calls = []
+    start = re.escape(f"fun returned {reprlib.repr(WRONG[what](None))}; it must return a number, or a tuple (f, c)")
+    with pytest.raises(TypeError, match=f"^{start}"):
+        solve(lambda x: calls.append(x) or WRONG[what](x), workers=workers)
+    assert len(calls) == 2
+
+
+def nothing(x):
+    return None
+
+
+def test_a_worker_that_returns_no_number_is_named_at_once():
+    with pytest.raises(TypeError, match="fun returned None; it must return a number"):
+        solve(nothing, workers=2)
+
+
+@pytest.mark.parametrize("what", sorted(set(WRONG) - {"a vector", "a list", "no constraints"}))
+def test_a_vectorised_fun_that_returns_no_numbers_is_named(what):
+    with pytest.raises(TypeError, match=r"fun returned .*; with vectorized=True it must return f \(2,\), or a tuple"):
+        solve(WRONG[what], vectorized=True)
+
+
+def test_constraints_that_return_no_number_are_named_at_once():
+    with pytest.raises(TypeError, match="a constraint returned None; it must return a number, or an array of numbers"):
+        solve(quadratic, constraints=[lambda x: -1.0, nothing])
+    with pytest.raises(TypeError, match="a constraint returned None"):
+        solve(quadratic, constraints=NonlinearConstraint(nothing, 0, 1))
+    for limits in (1.0, [1.0] * 3):  # the second value would go unseen, or the third be missing
+        with pytest.raises(TypeError, match=f"fun returned 2 values, but its lb and ub limit {np.size(limits)}"):
+            solve(quadratic, constraints=NonlinearConstraint(lambda x: x, -np.inf, limits))
+
+
+def test_later_calls_that_return_no_number_are_failed_evaluations_with_a_reason():
+    res = solve(lambda x: quadratic(x) if x[0] <= 0.8 else None)
+    assert res.success and 0.7 < res.x[0] <= 0.8 and res.failures > 0
+    assert "(the last one with TypeError: fun returned None; it must return a number" in res.message
+
+
+def test_numbers_of_any_kind_pass():
+    one = fractions.Fraction(1, 2)
+    res = solve(lambda x: (one, [one - 1, True - 1.0, np.float32(-1.0), 10**30 * -1]), max_evaluations=20)
+    assert res.fun == 0.5 and res.constr == pytest.approx([-0.5, 0.0, -1.0, -1e30])
+
+
+# -- stated ranges ----------------------------------------------------------------------------------------------------------------
+
+
+def test_a_wrong_range_is_named_by_the_first_sample_outside():
+    seen, rng = [], np.random.default_rng(0)
+
+    def fun(x):
+        seen.append(x[0] - 1 + 3 * rng.standard_normal())
+        return x @ x, [-1.0, seen[-1]]
+
+    with pytest.raises(ValueError, match="constraint_range") as error:
+        solve(fun, max_evaluations=5000, constraint_range=((-2, 2), (-1, 1)))
+    first = next(c for c in seen if abs(c) > 1)
+    assert f"constraint 1 was {first:.9g}, outside its constraint_range (-1, 1)" in str(error.value) and len(seen) == 2
+
+
+def test_failed_evaluations_are_outside_no_range():
+    def fun(x):
+        return (np.nan, 99.0) if x[0] > 0.4 else (quadratic(x), np.nan) if x[0] < -1 else pair(x)
+
+    res = solve(fun, constraint_range=[(-5, 5)])
+    assert res.success and res.failures > 0
+
+
+@pytest.mark.parametrize("wrong", [[(1, -1)], [(-np.inf, 1)], (-1, 1), 5, [(0, 1, 2)]])
+def test_ranges_that_are_none_cost_no_evaluation(wrong):
+    calls = []
+    with pytest.raises(ValueError, match="constraint_range must have a pair of finite numbers, low < high, for each c"):
+        solve(lambda x: calls.append(x) or pair(x), constraint_range=wrong)
+    assert calls == []
 
 
 # -- infeasible starts and problems -----------------------------------------------------------------------------------------------
