@@ -401,11 +401,84 @@ def test_reproduce_on_the_command_line(tmp_path):
         (["entropi"], "did you mean 'entropy'?"),
         (["entropy", "--scale", "huge"], "there are paper, quick"),
         (["threshold", "--task", "Ant"], "no arm"),
+        (
+            ["threshold", "--task", "CartSafe-v0", "--task", "Ant"],
+            "no arm of these experiments has 'Ant'; there are Cart",
+        ),
+        (["threshold", "--algorithm", "sgd"], "no arm of these experiments has 'sgd'; there are pcces"),
+        (["safe", "--task", "PointGoal1-v0", "--algorithm", "openes"], "on that task with that algorithm"),
+        (["threshold", "--iterations", "0"], "--iterations must be at least 1, got 0"),
+        (["threshold", "--seeds", "0"], "--seeds must be at least 1, got 0"),
+        (["threshold", "--seeds", "-2"], "--seeds must be at least 1, got -2"),
+        (["threshold", "--processes", "0"], "--processes must be at least 1, got 0"),
+        (["threshold", "--engine", "gpu"], "unknown engine 'gpu'; there are device, local, ray"),
+        (["threshold", "--ray-address", "auto"], "give engine='ray' with it"),
+        (["--task", "Bogus"], "--task is about what to run: NAME an experiment, of entropy, safe"),
+        (["--scale", "paper"], "--scale is about what to run"),
+        (["--seeds", "3"], "--seeds is about what to run"),
+        (["--page", "page.md"], "there are no results in results: give their folder as --out, or NAME an experiment"),
+        (["--out", "typo", "--page", "page.md"], "there are no results in typo"),
     ],
 )
-def test_reproduce_refuses_in_words(arguments, said):
+def test_reproduce_refuses_in_words_before_any_work(arguments, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Study, "run", lambda *_: pytest.fail("it runs"))
+    (tmp_path / "page.md").write_text("a page")
     result = CliRunner().invoke(app, ["reproduce", *arguments])
-    assert result.exit_code == 2 and said in result.stderr
+    assert result.exit_code == 2 and result.stderr.startswith("error: ") and said in result.stderr
+    assert [file.name for file in tmp_path.iterdir()] == ["page.md"] and (tmp_path / "page.md").read_text() == "a page"
+
+
+def test_where_all_arms_fail_the_page_is_left(tmp_path, monkeypatch):
+    def fail(study, _):
+        study.jobs[0].error = "out of luck"
+
+    monkeypatch.setattr(Study, "run", fail)
+    (tmp_path / "page.md").write_text("a page")
+    words = ["reproduce", "threshold", "--out", str(tmp_path / "results"), "--page", str(tmp_path / "page.md")]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 1 and "out of luck" in result.stderr
+    assert (tmp_path / "page.md").read_text() == "a page"
+
+
+@pytest.mark.parametrize(
+    ("damage", "why"),
+    [
+        (lambda text: text[: len(text) // 2], ""),
+        (lambda text: "", "Expecting value: line 1 column 1"),
+        (lambda text: "<<<<<<< ours\n" + text, "Expecting value"),
+        (lambda text: text.replace('"runs"', '"run"'), "it lacks runs"),
+    ],
+    ids=["cut", "empty", "unmerged", "incomplete"],
+)
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["report"],
+        ["reproduce", "--out"],
+        ["reproduce", "threshold", "--out"],
+        ["reproduce", "--page", "page.md", "--out"],
+    ],
+    ids=lambda words: " ".join(words),
+)
+def test_a_damaged_file_of_results_is_named(damage, why, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Study, "run", lambda *_: pytest.fail("it runs"))
+    store = study(tmp_path / "results", pcces=1.0, openes=2.0)
+    file = store.file(store.arms()[0])
+    file.write_text(damage(file.read_text()))
+    result = CliRunner().invoke(app, [*words, "results"])
+    assert result.exit_code == 2 and result.stderr.startswith(f"error: results/{file.name} is damaged (")
+    assert why in result.stderr and result.stderr.endswith("): delete it and run the study again\n")
+    file.unlink()
+    assert CliRunner().invoke(app, ["reproduce", "--out", "results"]).exit_code == 0
+
+
+def test_files_of_others_among_the_results_are_passed_over(tmp_path):
+    store = study(tmp_path, pcces=1.0)
+    (tmp_path / "a_b_c.json").write_text("[1, 2]")
+    (tmp_path / "d_e_f.json").write_text('{"runs": 3}')
+    assert len(Store(tmp_path).arms()) == len(store.arms()) == 1
 
 
 def test_reproduce_lists_what_there_is(tmp_path):

@@ -6,13 +6,14 @@ import difflib
 import json
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from pcces.cli.common import refusing
 from pcces.experiments.arms import Arm, Store
 from pcces.experiments.catalogue import EXPERIMENTS, Experiment, scaled
 from pcces.experiments.found import known, named
@@ -20,6 +21,7 @@ from pcces.experiments.page import page, table
 from pcces.experiments.policies import keep
 from pcces.experiments.study import Study, jobs_for
 from pcces.experiments.tables import finals
+from pcces.rl import where
 from pcces.rl.progress import duration
 
 
@@ -30,7 +32,9 @@ def reproduce(
             metavar="NAME...", help=f"Of {', '.join(EXPERIMENTS)}; none: what there is.", show_default=False
         ),
     ] = None,
-    scale: Annotated[str, typer.Option(help="paper: the full protocol; quick: minutes on two cores.")] = "quick",
+    scale: Annotated[
+        str | None, typer.Option(help="paper: the full protocol; quick: minutes on two cores.", show_default="quick")
+    ] = None,
     seeds: Annotated[int | None, typer.Option(help="Other than the scale's.", show_default=False)] = None,
     iterations: Annotated[int | None, typer.Option(help="Other than the scale's.", show_default=False)] = None,
     task: Annotated[list[str] | None, typer.Option(help="These tasks only.", show_default=False)] = None,
@@ -57,20 +61,23 @@ def reproduce(
     pcces reproduce --page docs/results.md
     """
     store = Store(out)
-    try:
-        chosen = [scaled(find(name), scale, seeds, iterations) for name in names or []]
-        studied = [replace(e, arms=[arm for arm in e.arms if wanted(arm, task, algorithm)]) for e in chosen]
-        if names and not any(e.arms for e in studied):
-            raise ValueError("no arm of these experiments is on that task with that algorithm")
-    except ValueError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(2) from error
+    with refusing():
+        at_least_one(seeds=seeds, iterations=iterations, processes=processes)
+        keywords = asked(engine, ray_address)
+        if not names:
+            none_of(scale=scale, seeds=seeds, iterations=iterations, task=task, algorithm=algorithm, engine=engine)
+        chosen = [scaled(find(name), scale or "quick", seeds, iterations) for name in names or []]
+        studied = only(chosen, task, algorithm)
+        if not store.arms() and write is not None and not names:
+            raise ValueError(f"there are no results in {out}: give their folder as --out, or NAME an experiment to run")
     failed: list[dict[str, str]] = []
     if names:
-        study = Study(jobs_for(studied, store), store, processes, asked(engine, ray_address))
+        study = Study(jobs_for(studied, store), store, processes, keywords)
         run(study)
         keep(studied, store)
         failed = [{"arm": named(job.arm), "task": job.arm.task, "error": job.error} for job in study.failed]
+    if not store.arms():
+        write = None  # all failed: a page about nothing would replace one about something
     if write is not None:
         text = page(store, write.parent / "img" / "results", write.parent)
         write.write_text(text, encoding="utf-8")
@@ -96,13 +103,60 @@ def find(name: str) -> Experiment:
     return EXPERIMENTS[name]
 
 
+def at_least_one(**given: int | None) -> None:
+    """Refuse options that count something and are less.
+
+    >>> at_least_one(seeds=0)
+    Traceback (most recent call last):
+    ...
+    ValueError: --seeds must be at least 1, got 0
+    """
+    for name, value in given.items():
+        if value is not None and value < 1:
+            raise ValueError(f"--{name} must be at least 1, got {value}")
+
+
+def none_of(**given: Any) -> None:
+    """Refuse options about what is run, where nothing is."""
+    for name, value in given.items():
+        if value:
+            raise ValueError(f"--{name} is about what to run: NAME an experiment, of {', '.join(EXPERIMENTS)}")
+
+
+def only(experiments: Sequence[Experiment], tasks: list[str] | None, algorithms: list[str] | None) -> list[Experiment]:
+    """The experiments with the arms that were asked for."""
+    arms = [arm for e in experiments for arm in e.arms]
+    among(tasks, [arm.task for arm in arms])
+    among(algorithms, [arm.algorithm for arm in arms])
+    kept = [replace(e, arms=[arm for arm in e.arms if wanted(arm, tasks, algorithms)]) for e in experiments]
+    if experiments and not any(e.arms for e in kept):
+        raise ValueError("no arm of these experiments is on that task with that algorithm")
+    return kept
+
+
+def among(names: list[str] | None, there: Sequence[str]) -> None:
+    """Refuse names that no arm has."""
+    for name in names or []:
+        if name not in there:
+            raise ValueError(f"no arm of these experiments has {name!r}; there are {', '.join(dict.fromkeys(there))}")
+
+
 def wanted(arm: Arm, tasks: list[str] | None, algorithms: list[str] | None) -> bool:
     """Whether an arm was asked for."""
     return (not tasks or arm.task in tasks) and (not algorithms or arm.algorithm in algorithms)
 
 
 def asked(engine: str | None, ray_address: str | None) -> dict[str, Any]:
-    """Keywords of `train_seeds`."""
+    """Keywords of `train_seeds`.
+
+    >>> asked("gpu", None)
+    Traceback (most recent call last):
+    ...
+    ValueError: unknown engine 'gpu'; there are device, local, ray
+    """
+    if engine is not None and engine not in where.ENGINES:
+        raise ValueError(f"unknown engine {engine!r}; there are {', '.join(where.ENGINES)}")
+    where.checked(engine or "device", None, ray_address, None)
     given = {"engine": engine, "ray_address": ray_address}
     return {name: value for name, value in given.items() if value is not None}
 

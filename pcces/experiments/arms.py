@@ -143,6 +143,19 @@ def rounded(value: Any) -> Any:
     return float(f"{float(value):.{DIGITS}g}") if math.isfinite(value) else None
 
 
+def _read(file: Path) -> dict[str, Any]:
+    """What a file holds: of the results of an arm, all that belongs to them."""
+    try:
+        data = json.loads(file.read_text())
+        if not isinstance(data, dict):
+            return {}  # not ours
+        if lacking := {"settings", "where", "runs"} - set(data) if "arm" in data else set():
+            raise ValueError(f"it lacks {', '.join(sorted(lacking))}")
+    except ValueError as error:
+        raise ValueError(f"{file} is damaged ({error}): delete it and run the study again") from error
+    return data
+
+
 class Store:
     """The folder of results."""
 
@@ -153,7 +166,7 @@ class Store:
     def _load(self, file: Path) -> dict[str, Any]:
         changed = file.stat().st_mtime_ns
         if self._cache.get(file, (0,))[0] != changed:
-            self._cache[file] = changed, json.loads(file.read_text())
+            self._cache[file] = changed, _read(file)
         return self._cache[file][1]
 
     def file(self, arm: Arm) -> Path:
