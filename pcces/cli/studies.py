@@ -232,7 +232,9 @@ def show(
         return
     for e in experiments:
         found = known(e, store)
-        typer.echo(f"{e.name}: {e.title} ({e.where}); {len(found)} of {len(e.arms)} arms have results")
+        lengths = " or ".join(map(str, sorted({arm.iterations for arm in e.arms})))
+        scale = f", {e.seeds} seed{'s' * (e.seeds != 1)}, {lengths} iterations" if ran else ""
+        typer.echo(f"{e.name}: {e.title} ({e.where}); {len(found)} of {len(e.arms)} arms have results{scale}")
         if ran and found:
             typer.echo("\n".join(table(*finals(e, found))) + "\n")
     for one in failed:

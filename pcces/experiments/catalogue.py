@@ -109,13 +109,16 @@ def scaled(experiment: Experiment, scale: str, seeds: int | None, iterations: in
     """
     if scale not in SCALES:
         raise ValueError(f"unknown scale {scale!r}; there are {', '.join(SCALES)}")
-    arms, count = list(experiment.arms), experiment.seeds
+    whole, count = list(experiment.arms), experiment.seeds
     if scale == "quick":
         count = min(QUICK_SEEDS, count)
-        arms = [_quick(arm) for arm in arms if arm.population not in POPULATIONS[1:]]
+        whole = [arm for arm in whole if arm.population not in POPULATIONS[1:]]
+    arms = [_quick(arm) if scale == "quick" else arm for arm in whole]
     if iterations is not None:
         arms = [replace(arm, iterations=iterations) for arm in arms]
-    return replace(experiment, arms=arms, seeds=count if seeds is None else seeds)
+    said = experiment.reported  # of the whole arms; it stands beside the smaller ones as well
+    reported = {arm.key: said[of.key] for arm, of in zip(arms, whole) if of.key in said}
+    return replace(experiment, arms=arms, seeds=count if seeds is None else seeds, reported=reported)
 
 
 def _quick(arm: Arm) -> Arm:
