@@ -871,6 +871,15 @@ def test_settings_survive_json(name):
         ("rcpo", dict(multiplier=1e9)),
         ("cpo", dict(shrink=1.5)),
         ("cpo", dict(iterations=0)),
+        ("cpo", dict(iterations=2.0)),
+        ("cpo", dict(freeze=3.0)),
+        ("openes", dict(l2=-1.0)),
+        ("openes", dict(step_size=0.0)),
+        ("asebo", dict(archive=0)),
+        ("asebo", dict(mu=math.inf)),
+        ("ppo-lag", dict(critic_hidden=(64, 0))),
+        ("ppo-lag", dict(critic_rate=-1e-3)),
+        ("rcpo", dict(hidden=64)),
     ],
 )
 def test_bad_settings_are_refused(name, wrong):

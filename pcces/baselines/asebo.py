@@ -22,9 +22,9 @@ import optax
 
 from pcces.baselines import start
 from pcces.baselines.population import Evolution, PopulationSettings
-from pcces.baselines.settings import need
 from pcces.rl.normalizer import Normalizer, Seen, carry_over
 from pcces.rl.policy import Policy
+from pcces.rl.settings import need
 from pcces.strategies.asebo import ASEBOState as Subspace
 from pcces.strategies.asebo import asebo
 from pcces.strategies.base import Strategy
@@ -46,6 +46,8 @@ class ASEBOSettings(PopulationSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        need(self.step_size > 0, f"step_size must be positive, got {self.step_size}")
+        need(self.archive >= 1 and self.least >= 1, "archive and least must be at least 1")
         need(0 < self.threshold <= 1 and 0 < self.decay <= 1, "threshold and decay must lie in (0, 1]")
         need(0 <= self.alpha_low <= self.alpha_high <= 1, "0 <= alpha_low <= alpha_high <= 1 must hold")
 

@@ -26,11 +26,11 @@ import jax.numpy as jnp
 from pcces.baselines import on_policy
 from pcces.baselines.epochs import Epoch, raw_columns
 from pcces.baselines.on_policy import Critics, OnPolicy, OnPolicySettings
-from pcces.baselines.settings import need
 from pcces.engines.device import summed
 from pcces.rl.normalizer import Normalizer
 from pcces.rl.policy import Policy
 from pcces.rl.problem import Problem
+from pcces.rl.settings import need
 
 Array = Any
 TINY = 1e-8

@@ -17,7 +17,7 @@ import optax
 
 from pcces.baselines import start
 from pcces.baselines.epochs import Epoch, epoch_of, laid_out, play, raw_columns, rounds
-from pcces.baselines.settings import Common, need
+from pcces.baselines.settings import Common
 from pcces.engines.device import Program, alone, configure, summed
 from pcces.envs.simulator import Simulator
 from pcces.envs.task import Continuous, Task
@@ -29,6 +29,7 @@ from pcces.rl.on_device import described
 from pcces.rl.on_workers import episode_seeds
 from pcces.rl.policy import Policy, forward
 from pcces.rl.problem import Problem
+from pcces.rl.settings import need
 
 Array = Any
 
@@ -49,6 +50,7 @@ class OnPolicySettings(Common):
         super().__post_init__()
         need(self.epoch_steps >= 1, f"epoch_steps must be positive, got {self.epoch_steps}")
         need(0 <= self.gae <= 1, f"gae must lie in [0, 1], got {self.gae}")
+        need(self.critic_rate > 0, f"critic_rate must be positive, got {self.critic_rate}")
         need(self.passes >= 1 and self.minibatches >= 1, "passes and minibatches must be at least 1")
 
     def episodes(self, task: Task | Simulator) -> int:

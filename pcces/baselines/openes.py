@@ -17,6 +17,7 @@ from pcces.baselines import start
 from pcces.baselines.population import Evolution, PopulationSettings
 from pcces.rl.normalizer import Normalizer, Seen, carry_over
 from pcces.rl.policy import Policy
+from pcces.rl.settings import need
 from pcces.strategies import gaussian
 from pcces.strategies.gaussian import GaussianState
 from pcces.strategies.shaping import centred_rank
@@ -29,6 +30,10 @@ class OpenESSettings(PopulationSettings):
     """The paper under reproduction: sigma^ES 1, step size 0.1 of [0.1, 0.01, 0.001, 0.05], L2 1e-4, lambda 40, 80, 240."""
 
     step_size: float = 0.1  # of Adam; the best of that grid (docs/baselines.md)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        need(self.step_size > 0, f"step_size must be positive, got {self.step_size}")
 
 
 class OpenESState(NamedTuple):

@@ -14,7 +14,7 @@ import numpy as np
 
 from pcces.arrays import array_namespace
 from pcces.baselines import start
-from pcces.baselines.settings import Common, need
+from pcces.baselines.settings import Common
 from pcces.engines.device import Program, configure, gathered, my_share, summed
 from pcces.envs.task import Task
 from pcces.rl.crew import Crew
@@ -25,6 +25,7 @@ from pcces.rl.on_workers import episode_seeds, members
 from pcces.rl.policy import Policy
 from pcces.rl.problem import Problem
 from pcces.rl.rollout import rollout
+from pcces.rl.settings import need
 from pcces.strategies import Strategy, mirrored
 
 Array = Any
@@ -52,6 +53,7 @@ class PopulationSettings(Common):
             f"population must be an even number of at least 4 (directions come in mirrored pairs), got {self.population}",
         )
         need(self.sigma > 0, f"sigma must be positive, got {self.sigma}")
+        need(self.l2 >= 0 and self.penalty >= 0, "l2 and penalty must not be negative")
         need(
             self.sigma_of in ("direction", "coordinate"),
             f"sigma_of must be direction or coordinate, got {self.sigma_of!r}",

@@ -17,10 +17,10 @@ import optax
 from pcces.baselines import on_policy
 from pcces.baselines.epochs import Epoch
 from pcces.baselines.on_policy import ClippedSettings, Critics, OnPolicy
-from pcces.baselines.settings import need
 from pcces.rl.normalizer import Normalizer
 from pcces.rl.policy import Policy
 from pcces.rl.problem import Problem
+from pcces.rl.settings import need
 
 Array = Any
 

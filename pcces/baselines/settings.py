@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
+from pcces.rl.settings import check_common
+
 
 @dataclass(frozen=True)
 class Common:
@@ -22,9 +24,7 @@ class Common:
     discount: float = 0.99
 
     def __post_init__(self) -> None:
-        need(self.iterations >= 1, f"iterations must be at least 1, got {self.iterations}")
-        need(self.initial_tries >= 1, f"initial_tries must be at least 1, got {self.initial_tries}")
-        need(0 < self.discount <= 1, f"discount must lie in (0, 1], got {self.discount}")
+        check_common(self)
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
@@ -35,9 +35,3 @@ class Common:
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for JSON."""
         return asdict(self)
-
-
-def need(good: bool, what: str) -> None:
-    """Refuse a setting, in words."""
-    if not good:
-        raise ValueError(what)

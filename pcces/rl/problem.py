@@ -80,10 +80,25 @@ def problem_for(
             )
         if not all(map(math.isfinite, thresholds)):
             raise ValueError(f"a threshold must be a finite number, got {threshold}")
-    low, high = task.entropy_bounds if entropy_bounds is None else entropy_bounds
+    bounds = checked_bounds(task.entropy_bounds if entropy_bounds is None else entropy_bounds)
+    return Problem(costs, thresholds, bounds, float(mu), discounted)
+
+
+def checked_bounds(bounds: Any) -> tuple[float, float]:
+    """Bounds on the entropy, if they are two numbers in order.
+
+    >>> checked_bounds(5)
+    Traceback (most recent call last):
+    ...
+    ValueError: entropy_bounds must be two numbers, such as (0, 100), got 5
+    """
+    try:
+        low, high = map(float, bounds)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"entropy_bounds must be two numbers, such as (0, 100), got {bounds!r}") from error
     if not low < high:
-        raise ValueError(f"entropy bounds must be low < high, got {low} and {high}")
-    return Problem(costs, thresholds, (float(low), float(high)), float(mu), discounted)
+        raise ValueError(f"entropy bounds must be low < high, got {low:g} and {high:g}")
+    return low, high
 
 
 def to_json(bounds: tuple[float, float]) -> list[float | None]:

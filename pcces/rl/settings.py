@@ -3,12 +3,56 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from pcces.algorithm import Rule
 from pcces.strategies import SHAPINGS
+
+# By the type of a setting: what its value must be, in words, and whether it is.
+KINDS: dict[Any, tuple[str, Callable[[Any], bool]]] = {
+    "int": ("a whole number", lambda v: isinstance(v, int) and not isinstance(v, bool)),
+    "float": ("a finite number", lambda v: isinstance(v, int | float) and not isinstance(v, bool) and math.isfinite(v)),
+    "bool": ("True or False", lambda v: isinstance(v, bool)),
+    "str": ("text", lambda v: isinstance(v, str)),
+    "tuple[int, ...]": (
+        "whole numbers of at least 1, such as (32, 32)",
+        lambda v: isinstance(v, tuple) and all(isinstance(width, int) and width >= 1 for width in v),
+    ),
+}
+
+
+def need(good: bool, what: str) -> None:
+    """Refuse a setting, in words."""
+    if not good:
+        raise ValueError(what)
+
+
+def check_common(settings: Any) -> None:
+    """Refuse values of another kind than their settings, and what makes no sense for any algorithm."""
+    for field in fields(settings):
+        value = plain(getattr(settings, field.name))
+        wanted, fits = KINDS[field.type]
+        need(fits(value), f"{field.name} must be {wanted}, got {value!r}")
+        object.__setattr__(settings, field.name, value)
+    need(settings.iterations >= 1, f"iterations must be at least 1, got {settings.iterations}")
+    need(settings.initial_tries >= 1, f"initial_tries must be at least 1, got {settings.initial_tries}")
+    need(0 <= settings.freeze <= 1, f"freeze must lie in [0, 1], got {settings.freeze}")
+    need(0 < settings.discount <= 1, f"discount must lie in (0, 1], got {settings.discount}")
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON has it: numbers of array libraries as Python's, but lists as tuples.
+
+    >>> import numpy as np
+    >>> plain(np.int64(8)), plain([np.int64(4), 3])
+    (8, (4, 3))
+    """
+    if isinstance(value, list | tuple):
+        return tuple(map(plain, value))
+    return value.item() if getattr(value, "ndim", None) == 0 else value
 
 
 @dataclass(frozen=True)
@@ -69,28 +113,30 @@ class Settings:
     freeze: float = 1.0  # the share of the iterations after which the normalisation no longer changes
 
     def __post_init__(self) -> None:
-        def need(good: bool, what: str) -> None:
-            if not good:
-                raise ValueError(what)
-
+        check_common(self)
         need(
             self.population >= 4 and self.population % 2 == 0,
             f"population must be an even number of at least 4 (directions come in mirrored pairs), got {self.population}",
         )
-        need(self.iterations >= 1, f"iterations must be at least 1, got {self.iterations}")
         need(
             1 <= self.episodes <= self.metric_episodes and self.member_episodes >= 1,
             "episodes and member_episodes must be at least 1, and metric_episodes no fewer than episodes",
         )
         need(0 < self.shrink < 1 < self.growth, "growth must be above 1 and shrink between 0 and 1")
         need(0 <= self.sigma_min < self.sigma_max, "sigma_min must be at least 0 and below sigma_max")
-        need(self.kappa > 0 and self.sigma0 > 0 and self.sigma_es0 > 0, "kappa, sigma0 and sigma_es0 must be positive")
+        for name in ("kappa", "sigma0", "sigma_es0", "d_max", "beta"):
+            need(getattr(self, name) > 0, f"{name} must be positive, got {getattr(self, name)}")
+        need(
+            self.sigma_min <= self.sigma0 <= self.sigma_max,
+            f"sigma0 must lie between sigma_min and sigma_max ({self.sigma_min:g} and {self.sigma_max:g}), got {self.sigma0}",
+        )
         need(0 <= self.sigma_es_min <= self.sigma_es0, "sigma_es_min must be at least 0 and at most sigma_es0")
         need(0 <= self.alpha <= 1 and self.m >= 1, "guided search needs 0 <= alpha <= 1 and m >= 1")
         need(0 < self.price_shrink <= 1 <= self.price_growth, "price_growth must be at least 1, price_shrink in (0, 1]")
-        need(self.doubt >= 0, f"doubt must not be negative, got {self.doubt}")
-        need(self.kl >= 0, f"kl must not be negative, got {self.kl}")
-        need(self.memory >= 0, f"memory must not be negative, got {self.memory}")
+        for name in ("warm_up", "kl", "memory", "stride_episodes", "l2", "eps_c", "constraint_z", "rho", "doubt"):
+            need(getattr(self, name) >= 0, f"{name} must not be negative, got {getattr(self, name)}")
+        for name in ("momentum", "momentum_squares"):
+            need(0 <= getattr(self, name) < 1, f"{name} must be at least 0 and below 1, got {getattr(self, name)}")
         need(
             self.kl > 0 or not (self.memory or self.kl_measured),
             "memory and kl_measured are of the step along the natural gradient, which kl=0 leaves out",
@@ -99,8 +145,6 @@ class Settings:
             self.memory == 0 or self.surrogate == "policy-gradient",
             f"memory is of policy gradients, which surrogate={self.surrogate} does not keep",
         )
-        need(self.stride_episodes >= 0, f"stride_episodes must not be negative, got {self.stride_episodes}")
-        need(0 < self.discount <= 1, f"discount must lie in (0, 1], got {self.discount}")
         need(self.recombination != "none" or self.kl > 0, "recombination=none leaves no direction without kl")
         choices = {
             "sigma_es": ("fixed", "tied"),
