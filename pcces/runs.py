@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from pcces.rl.problem import Problem
 
 Metrics = dict[str, list[float]]
+COLUMNS = ("iteration", "return", "entropy", "length", "steps", "seconds")  # of every run's metrics, among others
+FINAL = {"episodes"} | {name + error for name in ("return", "entropy", "length", "costs") for error in ("", "_error")}
 
 
 @dataclass(repr=False)
@@ -221,6 +223,9 @@ def read_config(path: Path) -> dict[str, Any]:
     try:
         config = json.loads(file.read_text())
         missing = {"task", "algorithm", "preset", "seed", "thresholds", "entropy_bounds", "settings"} - set(config)
+        if not missing:
+            needed = {"iterations", "hidden", "mu", "discounted"}
+            missing = {f"settings.{name}" for name in needed - set(config["settings"])}
     except (ValueError, TypeError) as error:
         raise ValueError(f"{file} is damaged ({error})") from error
     if missing:
@@ -229,12 +234,39 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def read_metrics(path: Path) -> Metrics:
-    """metrics.csv as columns of numbers."""
-    with path.open(newline="") as file:
-        rows = list(csv.reader(file))
-    if not rows:
-        raise ValueError(f"{path} is empty")
+    """metrics.csv as columns of numbers; a missing or damaged one is an error that says so."""
+    if not path.exists():
+        raise FileNotFoundError(f"{path} is missing")
     try:
-        return {name: [float(row[i]) for row in rows[1:]] for i, name in enumerate(rows[0])}
-    except (ValueError, IndexError) as error:
+        with path.open(newline="") as file:
+            lines = list(csv.reader(file))
+        if not lines:
+            raise ValueError("it is empty")
+        head, *rows = lines
+        if not head and not rows:  # as it is written before the first iteration
+            return {name: [] for name in COLUMNS}
+        if missing := [name for name in COLUMNS if name not in head]:
+            raise ValueError(f"it lacks the columns {', '.join(missing)}")
+        if any(len(row) != len(head) for row in rows):
+            raise ValueError(f"not every line has {len(head)} numbers")
+        return {name: [float(row[i]) for row in rows] for i, name in enumerate(head)}
+    except (ValueError, csv.Error) as error:
         raise ValueError(f"{path} is damaged ({error})") from error
+
+
+def read_certificate(path: Path, problem: Problem) -> tuple[Certificate, dict[str, Any]]:
+    """certificate.json: the certificate and the means over its episodes; a missing or damaged one is an error that says so."""
+    if not path.exists():
+        raise FileNotFoundError(f"{path} is missing")
+    try:
+        said = json.loads(path.read_text())
+        certificate, final = Certificate.from_dict(said["certificate"]), said["fresh_episodes"]
+        if missing := FINAL - set(final):
+            raise ValueError(f"its fresh_episodes lack {', '.join(sorted(missing))}")
+        if (len(certificate.upper_bounds), len(final["costs"])) != (len(problem.names), len(problem.cost_names)):
+            raise ValueError("it is about other limits than the run's")
+    except KeyError as error:
+        raise ValueError(f"{path} is damaged (it lacks {error})") from error
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{path} is damaged ({error})") from error
+    return certificate, final

@@ -388,6 +388,113 @@ def test_a_run_that_goes_on_for_longer_ends_as_if_it_had_been_as_long_from_the_s
     assert len(trained("longer", done, resume=True).metrics["return"]) == done
 
 
+def test_a_run_goes_on_from_its_checkpoint_and_only_with_all_of_its_metrics(tmp_path):
+    def resumed(iterations, **given):
+        given |= {"report": False, "progress": False, "resume": (tmp_path / "run").exists()}
+        return train("CartSafe-v0", out=tmp_path / "run", **(TINY | {"iterations": iterations}), **given)
+
+    resumed(6)
+    file = tmp_path / "run" / "metrics.csv"
+    lines = file.read_bytes().splitlines(keepends=True)
+    before = {path.name: path.read_bytes() for path in file.parent.iterdir() if path != file}
+    for content, why in (
+        (lines[:5], "has not all of the 6 iterations before the checkpoint"),
+        (lines[:1], "has not all of the 6 iterations"),
+        (lines[:3] + lines[4:], "has not all of the 6 iterations"),
+        ([b"\r\n"], "has not all of the 6 iterations"),
+        ([b"garbage\n"], r"is damaged \(it lacks the columns iteration, return"),
+        ([*lines[:6], lines[6][:9]], r"is damaged \(not every line has \d+ numbers"),
+        ([b"\xff\x00"], "is damaged"),
+        ([], r"is damaged \(it is empty\)"),
+        (None, "is missing"),
+    ):
+        file.unlink(missing_ok=True)
+        if content is not None:
+            file.write_bytes(b"".join(content))
+        with pytest.raises(
+            ValueError, match=rf"metrics\.csv {why}.*: this run cannot go on, train again in another folder"
+        ):
+            resumed(8)
+    assert before == {path.name: path.read_bytes() for path in file.parent.iterdir() if path != file}
+    file.write_bytes(b"".join([*lines, lines[-1].replace(b"5", b"6", 1)]))  # killed before the checkpoint was written
+    longer = resumed(8)
+    whole = train("CartSafe-v0", **(TINY | {"iterations": 8}))
+    assert longer.metrics["iteration"] == list(range(8)) and longer.metrics["return"] == whole.metrics["return"]
+    assert np.array_equal(longer.x, whole.x)
+
+
+def test_metrics_of_another_version_keep_their_columns(tmp_path):
+    train("CartSafe-v0", out=tmp_path / "run", report=False, **TINY)
+    file = tmp_path / "run" / "metrics.csv"
+    file.write_text(file.read_text().replace("sigma_es", "spread"))
+    found = train("CartSafe-v0", out=tmp_path / "run", report=False, resume=True, **(TINY | {"iterations": 8})).metrics
+    assert {len(column) for column in found.values()} == {8}
+    assert np.isnan(found["sigma_es"]).tolist() == [True] * 6 + [False] * 2
+    assert np.isnan(found["spread"]).tolist() == [False] * 6 + [True] * 2
+    assert len(training.load(tmp_path / "run").metrics["return"]) == 8
+
+
+def test_a_run_stopped_before_its_first_iteration_has_no_metrics_yet(tmp_path, monkeypatch):
+    def stop(*args):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DeviceEngine, "advance", stop)
+        with pytest.raises(KeyboardInterrupt):
+            train("CartSafe-v0", out=tmp_path / "run", report=False, **TINY)
+    assert training.load(tmp_path / "run").metrics["iteration"] == []
+    run = train("CartSafe-v0", out=tmp_path / "run", report=False, resume=True, **TINY)
+    assert len(run.metrics["return"]) == 6
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        (dict(initial_tries=0), "initial_tries must be at least 1, got 0"),
+        (dict(momentum=5), "momentum must be at least 0 and below 1, got 5"),
+        (dict(momentum_squares=1.0), "momentum_squares must be at least 0 and below 1"),
+        (dict(d_max=-1), "d_max must be positive, got -1"),
+        (dict(beta=0), "beta must be positive"),
+        (dict(rho=-1), "rho must not be negative, got -1"),
+        (dict(warm_up=-1), "warm_up must not be negative"),
+        (dict(l2=-1e-4), "l2 must not be negative"),
+        (dict(eps_c=-1), "eps_c must not be negative"),
+        (dict(constraint_z=-1), "constraint_z must not be negative"),
+        (dict(freeze=3), r"freeze must lie in \[0, 1\], got 3"),
+        (dict(mu=math.inf), "mu must be a finite number, got inf"),
+        (dict(kl=math.nan), "kl must be a finite number, got nan"),
+        (dict(kappa="small"), "kappa must be a finite number, got 'small'"),
+        (dict(sigma0=100), r"sigma0 must lie between sigma_min and sigma_max \(0 and 2\), got 100"),
+        (dict(sigma0=0.1, sigma_min=0.2), "sigma0 must lie between sigma_min and sigma_max"),
+        (dict(hidden=(10, 0)), r"hidden must be whole numbers of at least 1, such as \(32, 32\), got \(10, 0\)"),
+        (dict(hidden=8), "hidden must be whole numbers of at least 1"),
+        (dict(hidden=(8.0,)), "hidden must be whole numbers of at least 1"),
+        (dict(iterations=2.0), r"iterations must be a whole number, got 2\.0"),
+        (dict(population=8.0), r"population must be a whole number, got 8\.0"),
+        (dict(normalise="no"), "normalise must be True or False, got 'no'"),
+        (dict(shaping=3), "shaping must be text, got 3"),
+        (dict(seed=1.5), r"a seed must be a whole number, got 1\.5"),
+        (dict(certify_episodes=50.0), r"certify_episodes must be a whole number, got 50\.0"),
+        (dict(entropy_bounds=5), r"entropy_bounds must be two numbers, such as \(0, 100\), got 5"),
+        (dict(entropy_bounds=(5,)), r"entropy_bounds must be two numbers, .* got \(5,\)"),
+        (dict(entropy_bounds=(9, 5)), "entropy bounds must be low < high, got 9 and 5"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused_before_any_work(wrong, why, tmp_path):
+    with pytest.raises(ValueError, match=why):
+        train("CartSafe-v0", out=tmp_path / "run", **(TINY | wrong))
+    assert not (tmp_path / "run").exists()
+
+
+def test_settings_at_the_edge_of_what_makes_sense_are_taken():
+    edge = make_settings(
+        sigma0=2.0, warm_up=0, momentum=0, momentum_squares=0.0, rho=0, l2=0, eps_c=0, constraint_z=0, freeze=0, mu=0
+    )
+    assert edge.sigma0 == edge.sigma_max and make_settings(hidden=()).hidden == ()
+    of_numpy = make_settings(iterations=np.int64(5), mu=np.float32(0.5), hidden=[np.int64(4), 3])
+    assert of_numpy == make_settings(iterations=5, mu=0.5, hidden=(4, 3)) and type(of_numpy.iterations) is int
+
+
 def test_what_cannot_be_trained_is_refused_before_any_work(tmp_path):
     with pytest.raises(ValueError, match="did you mean CartSafe-v0"):
         train("CartSaef-v0")

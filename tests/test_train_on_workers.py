@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -154,6 +155,17 @@ def test_resuming_with_other_workers_ends_at_the_same_policy(costly, tmp_path):
         pcces.train("tests/Line-v0", engine="device", resume=True, **options, **TINY)
     run = pcces.train("tests/Line-v0", workers=1, step_timeout=30.0, resume=True, **options, **TINY)
     assert same_policy(run, whole) and run.metrics["return"] == whole.metrics["return"]
+
+
+def test_a_run_on_workers_goes_on_only_with_all_of_its_metrics(costly, tmp_path):
+    folder = shutil.copytree(costly[1], tmp_path / "run")
+    lines = (folder / "metrics.csv").read_text().splitlines(keepends=True)
+    (folder / "metrics.csv").write_text("".join(lines[:2]))
+    longer = TINY | {"iterations": 4}
+    with pytest.raises(ValueError, match=r"metrics\.csv has not all of the 3 iterations before the checkpoint"):
+        prepare(
+            "tests/Line-v0", [3], cost=simulators.late_cost, threshold=(30, 40), out=[folder], resume=True, **longer
+        )
 
 
 def test_no_worker_is_left_after_an_error_in_the_middle():

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pcces import storage
-from pcces.runs import Run
+from pcces.runs import Metrics, Run, read_metrics
 
 NAME, NEXT = "checkpoint.npz", ".checkpoint-next.npz"
 LAYOUT = 3  # what a state's arrays mean and how a search goes on from them; 1 had plain sums of observations, 2 no natural gradient
@@ -54,6 +54,19 @@ def read(runs: Sequence[Run]) -> list[Checkpoint] | None:
     if not common:
         raise ValueError("the runs are not at the same iteration: resume them one by one")
     return [mine[max(common)] for mine in found]
+
+
+def metrics_before(checkpoint: Checkpoint, file: Path) -> Metrics:
+    """The metrics of all iterations before a checkpoint. Those of later ones, which a kill may have left, are dropped."""
+    if not checkpoint.done:
+        return {}
+    try:
+        found = {name: column[: checkpoint.done] for name, column in read_metrics(file).items()}
+        if found["iteration"] != list(range(checkpoint.done)):
+            raise ValueError(f"{file} has not all of the {checkpoint.done} iterations before the checkpoint")
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{error}: this run cannot go on, train again in another folder") from error
+    return found
 
 
 def _owner(run: Run) -> dict[str, Any]:

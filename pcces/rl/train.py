@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 import platform
 import time
 from collections.abc import Callable, Sequence
@@ -22,8 +23,8 @@ from pcces.rl import algorithms, certify, checkpoints, where
 from pcces.rl.candidates import Candidates
 from pcces.rl.checkpoints import Checkpoint
 from pcces.rl.policy import Policy
-from pcces.rl.problem import Problem, from_json, problem_for, to_json
-from pcces.runs import Run, read_config, read_metrics, summary
+from pcces.rl.problem import Problem, checked_bounds, from_json, problem_for, to_json
+from pcces.runs import Run, read_certificate, read_config, read_metrics, summary
 
 if TYPE_CHECKING:
     from pcces.rl.progress import TrainingProgress
@@ -150,13 +151,16 @@ def prepare(
         certify_episodes = where.CERTIFY_EPISODES[engine]
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
+    certify_episodes = _whole("certify_episodes", certify_episodes)
     if certify_episodes < 2:
         raise ValueError(f"a certificate needs at least 2 episodes, got certify_episodes={certify_episodes}")
-    seeds = [int(s) for s in seeds]
+    seeds = [_whole("a seed", s) for s in seeds]
     if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0:
         raise ValueError(f"seeds must be different numbers, none negative, got {seeds}")
     if population is not None:
         settings["population"] = population
+    if entropy_bounds is not None:
+        entropy_bounds = checked_bounds(entropy_bounds)
     if preset == "default" and found.slow:
         settings = where.first_settings(made, engine, entropy_bounds or made.entropy_bounds, found.slow) | settings
     chosen = found.settings(preset, iterations=iterations, **settings)
@@ -197,7 +201,17 @@ def prepare(
         raise ValueError(
             f"the run has {kept[0].done} iterations already: with iterations={kept[0].done} it ends here, with more it goes on"
         )
+    for run, checkpoint in zip(runs, kept or ()):
+        assert run.path is not None
+        run.metrics = checkpoints.metrics_before(checkpoint, run.path / "metrics.csv")
     return Training(runs, kept, together)
+
+
+def _whole(name: str, value: Any) -> int:
+    try:
+        return operator.index(value)
+    except TypeError as error:
+        raise ValueError(f"{name} must be a whole number, got {value!r}") from error
 
 
 def _complete(path: Path, iterations: int) -> bool:
@@ -219,8 +233,13 @@ def _check_folder(path: Path | None, config: dict[str, Any], resume: bool) -> No
         raise FileNotFoundError(f"there is no run to go on with in {path}")
     before = read_config(path)
     as_json = json.loads(json.dumps(config))
-    as_json["settings"]["iterations"] = before.get("settings", {}).get("iterations")
-    for name, value in as_json.items():
+    as_json["settings"]["iterations"] = before["settings"]["iterations"]
+    check_same(path, before, as_json)
+
+
+def check_same(path: Path, before: dict[str, Any], asked: dict[str, Any]) -> None:
+    """That nothing is asked for which a run that is to go on has otherwise; it may go on with other workers."""
+    for name, value in asked.items():
         if name in FREE or (name == "engine" and "device" not in (before.get("engine", "device"), value)):
             continue
         if before.get(name) != value:
@@ -275,7 +294,7 @@ class Training:
     @property
     def done(self) -> int:
         """Iterations behind us."""
-        return len(next(iter(self.runs[0].metrics.values()), []))
+        return self.done_of(self.runs[0])
 
     def run(
         self, progress: bool | None, callback: Callable[[list[Run]], Any] | None = None, report: bool = True
@@ -338,12 +357,13 @@ class Training:
                 fresh = Estimate(*(part[k] for part in mine["estimate"]))
                 self.candidates[i].add(mine["x"][k], mine["mean"][k], mine["std"][k], fresh, self.moved[i])
                 self.moved[i] = bool(mine["success"][k])
-                line = {"iteration": self.done_of(run)} | flat(run.problem, mine, k)
+                done = self.done_of(run)
+                line = {"iteration": done} | flat(run.problem, mine, k)
                 before = run.metrics.get("steps", [0.0])
                 line["steps"] += before[-1] if before else 0.0
                 line["seconds"] = seconds
-                for name, value in line.items():
-                    run.metrics.setdefault(name, []).append(value)
+                for name in run.metrics | line:  # another version may have noted other things
+                    run.metrics.setdefault(name, [math.nan] * done).append(line.get(name, math.nan))
 
     def done_of(self, run: Run) -> int:
         """Iterations this run has noted."""
@@ -379,12 +399,9 @@ class Training:
 
     def _restore(self, found: list[Checkpoint]) -> None:
         self.states = checkpoints.stacked(self.engine.template(), found)
-        for i, (run, checkpoint) in enumerate(zip(self.runs, found)):
+        for i, checkpoint in enumerate(found):
             self.candidates[i].restore(checkpoint.candidates)
             self.moved[i], self.spent = checkpoint.moved, checkpoint.seconds
-            assert run.path is not None
-            if checkpoint.done:
-                run.metrics = {k: v[: checkpoint.done] for k, v in read_metrics(run.path / "metrics.csv").items()}
 
 
 def flat(problem: Problem, metrics: dict[str, Any], k: int) -> dict[str, float]:
@@ -433,9 +450,6 @@ def load(path: str | Path, cost: CostFunction | None = None) -> Run:
         arrays, data = storage.load(path / "policy.npz", "policy")
         if data["task"] != config["task"]:
             raise ValueError(f"the policy in {path} is of {data['task']}, but its config says {config['task']}")
-        from pcces.certificate import Certificate
-
-        said = json.loads((path / "certificate.json").read_text())
         run.x, run.normalizer = arrays["x"], certify.normalizer_of(arrays["mean"], arrays["std"])
-        run.certificate, run.final = Certificate.from_dict(said["certificate"]), said["fresh_episodes"]
+        run.certificate, run.final = read_certificate(path / "certificate.json", problem)
     return run
