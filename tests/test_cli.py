@@ -83,9 +83,22 @@ def test_several_seeds_end_with_a_table(two, capsys):
 def test_a_finished_run_resumed_says_what_it_said_and_does_nothing(one):
     done, folder = one, one.folder
     before = {file.name: file.stat().st_mtime_ns for file in folder.iterdir()}
-    again = here("train", "CartSafe-v0", "--out", folder, "--resume")
-    assert again.exit_code == 0 and again.stdout.splitlines()[0] == done.stdout.splitlines()[0]
+    for given in ([], ["--seed", 0, "--algorithm", "pcces"], ["--iterations", 100]):
+        again = here("train", "CartSafe-v0", "--out", folder, "--resume", *given)
+        assert again.exit_code == 0 and again.stdout.splitlines()[0] == done.stdout.splitlines()[0]
     assert before == {file.name: file.stat().st_mtime_ns for file in folder.iterdir()}
+
+
+def test_one_of_several_seeds_is_resumed_alone(two):
+    again = here("train", "CartSafe-v0", "--out", two.folder, "--resume", "--seed", 1, "--json")
+    (run,) = json.loads(again.stdout)["runs"]
+    assert again.exit_code == 1 and run | {"path": ""} == json.loads(two.stdout)["runs"][1] | {"path": ""}
+
+
+def test_a_finished_run_goes_on_for_more_iterations(one, tmp_path):
+    folder = shutil.copytree(one.folder, tmp_path / "run")
+    assert here("train", "CartSafe-v0", "--out", folder, "--resume", "--iterations", 202).exit_code == 0
+    assert load(folder).metrics["iteration"] == list(range(202))
 
 
 def test_on_a_terminal_there_is_one_live_display(tmp_path):
@@ -306,6 +319,8 @@ BAD = [
     (["CartSafe-v0", "--set", "population=8"], "give population as --population"),
     (["CartSafe-v0", "--set", "shaping=odd"], "shaping must be one of"),
     (["CartSafe-v0", "--set", "confidence=2"], "confidence must lie between 0 and 1"),
+    (["CartSafe-v0", "--set", "entropy_bounds=5"], "entropy_bounds must be two numbers"),
+    (["CartSafe-v0", "--set", "initial_tries=0"], "initial_tries must be at least 1, got 0"),
     (["CartSafe-v0", "--set", "certify_episodes=1"], "a certificate needs at least 2 episodes"),
     (["CartSafe-v0", "--resume"], "there is no run to go on with in runs/CartSafe-v0/pcces-default-seed0"),
 ]
@@ -334,6 +349,18 @@ def test_folders_that_do_not_fit_are_refused(one, two, tmp_path):
     is_refused(here("train", "CartPole-v1", *resume), "is of CartSafe-v0, not of CartPole-v1")
     is_refused(
         here("train", "CartSafe-v0", "--population", 10, *resume), "has settings.population = 8, but 10 is asked for"
+    )
+    for option, now, name, was in (
+        ("--seed", 3, "seed", "0"),
+        ("--algorithm", "cpo", "algorithm", "'pcces'"),
+        ("--preset", "paper", "preset", "'default'"),
+        ("--engine", "local", "engine", "'device'"),
+        ("--threshold", 20, "thresholds", "[250.0]"),
+        ("--set", "confidence=0.9", "confidence", "0.95"),
+    ):
+        is_refused(here("train", "CartSafe-v0", option, now, *resume), f"has {name} = {was}, but")
+    is_refused(
+        here("train", "CartSafe-v0", "--out", two.folder, "--resume", "--seed", 3), "there is no run to go on with"
     )
     is_refused(here("evaluate", tmp_path / "nothing"), "there is no folder")
     is_refused(here("evaluate", tmp_path), "is not a run folder: it has no config.json")
@@ -370,6 +397,46 @@ def test_damaged_folders_are_refused(one, tmp_path):
     shutil.copytree(one.folder, whole)
     (whole / "policy.npz").write_bytes(b"PK")
     is_refused(here("evaluate", whole), "policy.npz is not a file written by pcces")
+
+
+def test_damaged_metrics_and_certificates_are_refused(one, tmp_path):
+    folder = shutil.copytree(one.folder, tmp_path / "run")
+    metrics, certificate = folder / "metrics.csv", folder / "certificate.json"
+    whole = metrics.read_text()
+    metrics.write_text("garbage\n")
+    says = "metrics.csv is damaged (it lacks the columns iteration, return"
+    is_refused(here("plot", folder), says)
+    is_refused(here("report", folder), says)
+    is_refused(here("train", "CartSafe-v0", "--out", folder, "--resume", "--iterations", 300), says)
+    metrics.write_text(whole.splitlines()[0])
+    is_refused(here("plot", folder), "there is nothing to draw yet")
+    metrics.write_text(whole)
+
+    said = json.loads(certificate.read_text())
+    bounds = {**said, "certificate": said["certificate"] | {"upper_bounds": []}}
+    for content, why in (
+        ("{}", "is damaged (it lacks 'certificate')"),
+        ("{", "is damaged ("),
+        ("[]", "is damaged ("),
+        (json.dumps(said | {"certificate": {}}), "is damaged (it lacks 'upper_bounds')"),
+        (json.dumps(said | {"fresh_episodes": {"costs": [1.0]}}), "its fresh_episodes lack costs_error, entropy"),
+        (json.dumps(bounds), "it is about other limits than the run's"),
+        (None, "is missing"),
+    ):
+        certificate.unlink(missing_ok=True)
+        if content is not None:
+            certificate.write_text(content)
+        for command in ("report", "evaluate"):
+            done = here(command, folder)
+            is_refused(done, why)
+            assert "certificate.json " in done.stderr
+
+
+def test_a_configuration_without_its_settings_is_refused(one, tmp_path):
+    config = json.loads((one.folder / "config.json").read_text())
+    del config["settings"]["mu"]
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    is_refused(here("evaluate", tmp_path), "is not a run's configuration: it lacks settings.mu")
 
 
 def test_without_typer_the_entry_point_says_what_to_install():

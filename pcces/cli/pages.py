@@ -39,7 +39,7 @@ def plot(
             raise ValueError(
                 f"a picture shows one task, these runs are of {', '.join(names)}; `pcces report` takes all"
             )
-        if not any(run.metrics for run in runs):
+        if not any(run.metrics.get("iteration") for run in runs):
             raise ValueError("there is nothing to draw yet: no iteration is finished")
         path = out or together(paths) / "curves.png"
         if path.suffix not in (".png", ".pdf", ".svg"):

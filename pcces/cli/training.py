@@ -29,7 +29,7 @@ from pcces.cli.common import (
     text_table,
 )
 from pcces.rl.problem import from_json
-from pcces.rl.train import Training, prepare
+from pcces.rl.train import Training, check_same, prepare
 from pcces.rl.where import name_of
 from pcces.runs import Run, read_config
 
@@ -42,7 +42,7 @@ def train(
         int | None, typer.Option(show_default="300", help="Or epochs, of ppo-lag, rcpo and cpo.")
     ] = None,
     population: Population = None,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same run.")] = 0,
+    seed: Annotated[int | None, typer.Option(show_default="0", help="The same seed gives the same run.")] = None,
     seeds: Annotated[
         int | None, typer.Option(help="So many seeds at once, from --seed on, in one compiled program.")
     ] = None,
@@ -113,17 +113,18 @@ def train(
             name_ = name_of(task)
             look_here(task)
             asked = given(**options)
-            numbers = range(seed, seed + seeds) if seeds is not None else None
+            first = seed or 0
+            numbers = range(first, first + seeds) if seeds is not None else None
             if cost is not None:
                 asked["cost"] = function(cost)
-            folder = out or default_folder(name_, asked, seed, numbers)
-            wanted: Sequence[int] = numbers or [seed]
+            folder = out or default_folder(name_, asked, first, numbers)
+            wanted: Sequence[int] = numbers or [first]
             together = numbers is not None
             if resume:
                 found, together = seeds_in(folder, together)
-                if numbers is None:
+                if numbers is None and seed is None:
                     wanted = found
-                asked = resumed(name_, folder / f"seed-{found[0]}" if together else folder) | asked
+                asked = resumed(name_, folder / f"seed-{found[0]}" if together else folder, asked)
             asked |= further(set_, asked, tuple(options))
             training = prepare(task, wanted, out=folder if together else [folder], resume=resume, **asked)
         from pcces.tensorboard import TensorBoard
@@ -173,11 +174,13 @@ def seeds_in(folder: Path, together: bool) -> tuple[list[int], bool]:
     return sorted(read_config(file.parent)["seed"] for file in inside), True
 
 
-def resumed(task: str, path: Path) -> dict[str, Any]:
-    """What the run in a folder was asked for, as the keywords of `prepare`."""
+def resumed(task: str, path: Path, asked: dict[str, Any]) -> dict[str, Any]:
+    """What the run in a folder was asked for, and is asked for now, as the keywords of `prepare`."""
     config = read_config(path)
     if config["task"] != task:
         raise ValueError(f"the run in {path} is of {config['task']}, not of {task}: it cannot go on as that")
+    # The others are compared in the end; with these changed, the run's settings would make no sense.
+    check_same(path, config, {name: asked[name] for name in ("algorithm", "preset", "engine") if name in asked})
     names = (
         "algorithm",
         "preset",
@@ -191,7 +194,7 @@ def resumed(task: str, path: Path) -> dict[str, Any]:
     kept = {name: config[name] for name in names if name in config}
     limits = {"threshold": config["thresholds"] or None, "entropy_bounds": from_json(config["entropy_bounds"])}
     settings = {name: tuple(v) if isinstance(v, list) else v for name, v in config["settings"].items()}
-    return kept | limits | settings
+    return kept | limits | settings | asked
 
 
 def interrupted(task: str, training: Training | None, folder: Path) -> NoReturn:
