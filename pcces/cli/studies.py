@@ -68,6 +68,9 @@ def reproduce(
             none_of(scale=scale, seeds=seeds, iterations=iterations, task=task, algorithm=algorithm, engine=engine)
         chosen = [scaled(find(name), scale or "quick", seeds, iterations) for name in names or []]
         studied = only(chosen, task, algorithm)
+        if engine == "device":
+            for name in dict.fromkeys(arm.task for e in studied for arm in e.arms):
+                where.find(name, engine)  # a simulator is none of its tasks
         if not store.arms() and write is not None and not names:
             raise ValueError(f"there are no results in {out}: give their folder as --out, or NAME an experiment to run")
     failed: list[dict[str, str]] = []
