@@ -13,7 +13,7 @@ from pcces.cli import app
 from pcces.experiments import claims, curves, measures
 from pcces.experiments.arms import Arm, Store, ends, rounded, thinned
 from pcces.experiments.catalogue import EXPERIMENTS, FIRST_SEED, HEADLINES, POPULATIONS, SCALES, Reported, scaled
-from pcces.experiments.found import at_equal_steps, comparisons, known
+from pcces.experiments.found import at_equal_steps, comparisons, known, named
 from pcces.experiments.page import answer, page, section
 from pcces.experiments.statistics import band, beside_paper, difference, mean_interval, verdict, wins
 from pcces.experiments.study import Job, Study, jobs_for
@@ -347,6 +347,7 @@ def test_every_experiment_is_sound(name, scale):
     assert set(EXPERIMENTS[name].measures) <= set(measures.MEASURES)
     assert scaled(e, scale, 4, 7).seeds == 4 and scaled(e, scale, 4, 7).arms[0].iterations == 7
     assert all(arm.resolved() for arm in e.arms)
+    assert all((", noisy preset" in named(arm)) == (arm.settings.get("recombination") == "none") for arm in e.arms)
     both = [arm for arm in EXPERIMENTS[name].arms if scale == "paper" or arm.population not in POPULATIONS[1:]]
     for small in (e, scaled(EXPERIMENTS[name], scale, 2, 7)):  # what the paper reported stands beside smaller arms, too
         for whole, arm in zip(both, small.arms, strict=True):

@@ -146,11 +146,12 @@ def named(arm: Arm) -> str:
     >>> named(Arm("Acrobot-v1", population=80, settings={"mu": 0.1})), named(Arm("CartSafe-v0", settings=NOISY))
     ('PCCES, 80 samples, mu 0.1', 'PCCES, noisy preset')
     """
-    noisy = NOISY.items() <= arm.settings.items()
-    preset = ", noisy preset" if noisy else ""
+    shown = {name: value for name, value in arm.settings.items() if name not in UNSAID}
+    tell = {name: value for name, value in NOISY.items() if name not in UNSAID}  # at any scale
+    preset = ""
+    if tell.items() <= shown.items():
+        preset, shown = ", noisy preset", {name: value for name, value in shown.items() if name not in tell}
     population = f", {arm.population} samples" if arm.population else ""
-    unsaid = (*UNSAID, *NOISY) if noisy else UNSAID
-    shown = {name: value for name, value in arm.settings.items() if name not in unsaid}
     return arm.label + preset + population + "".join(f", {name} {value:g}" for name, value in shown.items())
 
 
