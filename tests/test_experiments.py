@@ -17,7 +17,7 @@ from pcces.experiments.found import at_equal_steps, comparisons, known, named
 from pcces.experiments.page import answer, page, section
 from pcces.experiments.statistics import band, beside_paper, difference, mean_interval, verdict, wins
 from pcces.experiments.study import Job, Study, jobs_for
-from pcces.experiments.tables import judged
+from pcces.experiments.tables import judged, smaller
 from pcces.rl.train import load
 
 
@@ -209,6 +209,8 @@ def test_feasible_where_others_are_not(tmp_path):
     assert len(found[0].runs) == 3  # the tuning seed stays out
     assert judged(e, found)[0] == "reproduced"
     assert "CPO all 3" in e.judge(e, found).parts[1].said
+    *_, own, steps = e.judge(e, found).remarks
+    assert own == "Runs of PCCES that end training above the limit: 0 of 3." and "after equally many steps: " in steps
     for our_cost, last, returns, wrong in ((31.0, 40.0, 250.0, 0), (20.0, 29.0, 250.0, 1), (20.0, 40.0, 350.0, 2)):
         e, found = safe(tmp_path, our_cost, last, returns)
         holds = [part.holds for part in e.judge(e, found).parts]
@@ -228,6 +230,29 @@ def test_numbers_stand_beside_the_papers(tmp_path):
     assert row in text and "Verdict: **exceeded**" in text and "(img/name.png)" in text
     assert "CPU (x), 2 cores: 36 s of training. 3 runs" in text  # seeds side by side count once
     assert (tmp_path / "img" / "name.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_the_choice_of_a_threshold_matters_little_or_it_does(tmp_path):
+    arms = [Arm("CartSafe-v0", threshold=limit) for limit in (20.0, 30.0)]
+    reported = {arm.key: {"return": Reported(213.0, 10.0), "cost": Reported(7.0, 2.0)} for arm in arms}
+    e, store = (
+        experiment(*arms, judge=claims.as_high_as_reported, shows=("return", "cost"), reported=reported),
+        Store(tmp_path),
+    )
+    for second, words in ((310.0, "exceeded"), (330.0, "not reached")):  # 3 % and 10 % more
+        for arm, returns in zip(arms, (300.0, second)):
+            store.add(arm, [record(i, returns + i, 10.0) for i in range(3)], WHERE)
+        assert judged(e, known(e, store))[0] == words
+
+
+def test_seeds_that_are_not_the_first_are_named(tmp_path):
+    arm, store = Arm("CartSafe-v0"), Store(tmp_path)
+    e = experiment(arm)
+    for seeds, words in (((0, 1), "2 of 3 seeds,"), ((0, 2), "2 of 3 seeds (0, 2),")):
+        store.file(arm).unlink(missing_ok=True)
+        store.add(arm, [record(i, 1.0, 1.0) for i in seeds], WHERE)
+        (one,) = known(e, store)
+        assert words in smaller(e, one)
 
 
 @pytest.mark.parametrize(("cost", "words"), [(60.0, "reproduced"), (10.0, "exceeded")])
