@@ -634,6 +634,34 @@ def test_iterates_are_looked_at_on_the_same_episodes_and_tested_on_others():
     assert tests[::2] == tests[1::2] and len(set(tests)) == 5  # the same, however many there were to look at
 
 
+def test_iterates_that_a_look_does_not_tell_apart_are_judged_by_all_their_episodes():
+    """Failures too rare to be seen in one look were seen, or not, in training: the gain must be more than they may cost."""
+    task = TwoCosts()
+    problem = problem_for(task, 0.0, threshold=(5.0, 100.0), entropy_bounds=(-math.inf, math.inf))
+    policy = policy_for(task)
+    trained = {0.0: 2000, 1.0: 32, 2.0: 32}  # episodes of: one that never failed, a new one, one that does fail
+
+    def choose(gain):
+        def play(x, normalizer, episodes, seed):
+            zeros = np.zeros(episodes)
+            returns = zeros + 200 + gain * (x[0] == 1)
+            returns[: 4 * int(x[0] == 2)] -= 50
+            return Outcome(returns, zeros, np.zeros((2, episodes)), zeros, zeros + 7)
+
+        candidates = Candidates(policy.size, 4, 3)
+        for marker, n in trained.items():
+            x = np.full(policy.size, marker, np.float32)
+            squares = np.array([n * 50.0 * (marker == 2), 0.0, 0.0])
+            returns = float(play(x, None, 200, 0).returns.mean())
+            candidates.add(
+                x, np.zeros(4), np.ones(4), Estimate(np.float64(n), np.array([-returns, -5.0, -100.0]), squares), True
+            )
+        return float(certify.choose(task, policy, problem, play, candidates, 400, seed=0)[0][0])
+
+    assert choose(0.001) == 0.0
+    assert choose(1.0) == 1.0
+
+
 def test_a_run_that_ends_infeasible_says_so():
     run = train("CartSafe-v0", threshold=0.01, **TINY)
     assert not run.certificate.holds

@@ -11,7 +11,8 @@ import numpy as np
 from pcces.certificate import Certificate, expected_width, spend, upper_bounds
 from pcces.envs.simulator import Simulator
 from pcces.envs.task import Task
-from pcces.rl.candidates import Candidates
+from pcces.estimation import estimate
+from pcces.rl.candidates import USUAL, Candidates
 from pcces.rl.normalizer import Normalizer
 from pcces.rl.policy import LOG_STD, Policy
 from pcces.rl.problem import Problem
@@ -19,6 +20,7 @@ from pcces.rl.problem import Problem
 SCREENED = 12  # candidates that are looked at again
 LOOKS = 6  # of which so many may be put to the test
 MOST_EPISODES = 16  # times the episodes asked for, where a test needs more
+ALIKE = 0.5  # standard errors between policies that a look does not tell apart
 Play = Callable[[np.ndarray, Normalizer, int, int], Any]  # x, normalisation, episodes, seed -> Outcome
 
 
@@ -95,24 +97,30 @@ def choose(
 ) -> tuple[np.ndarray, Normalizer, Certificate, Any]:
     """The best iterate that can be certified: a fresh look at the most promising, then the test, best first.
 
-    All are looked at on the same episodes, and by these alone, so that what differs is the policies. Looking and testing use
-    different ones, so that having chosen a lucky policy does not help it through the test; these depend on `seed` and the
-    number of tests alone, so that policies of other algorithms are tested on the same.
+    All are looked at on the same episodes, so that what differs is the policies; those that these do not tell apart are judged
+    by all episodes played with them. Looking and testing use different ones, so that having chosen a lucky policy does not
+    help it through the test; these depend on `seed` and the number of tests alone, so that policies of other algorithms are
+    tested on the same.
     If none passes, the one that came closest is returned with a certificate that does not hold.
     """
     order = candidates.order(1.0)[:SCREENED]
     if len(candidates) - 1 not in order:
         order = np.append(order, len(candidates) - 1)  # where the search ended
-    f: dict[int, float] = {}
+    f: dict[int, np.ndarray] = {}
     plans: dict[int, tuple[int, float]] = {}
     for i in order:
         x, normalizer = candidates.x[i], normalizer_of(candidates.mean[i], candidates.std[i])
         y = np.asarray(problem.outputs(play(x, normalizer, episodes // 2, seed)), dtype=float)
         y = np.where(np.isfinite(y), y, math.inf)  # where an episode failed
-        f[i] = y[:, 0].mean()
+        f[i] = y[:, 0]
         plans[i] = _plan(y[:, 1:], episodes, confidence, ranges(task, policy, problem, x))
+        candidates.learn(i, estimate(y))
+    known = candidates.upper(1.0)[:, 0]
+    first = min(f, key=lambda i: (plans[i][1], f[i].mean()))
+    alike = _alike(np.array(list(f.values())), list(f).index(first))
+    rank = {i: (plans[i][1], 0, known[i]) if same else (plans[i][1], 1, f[i].mean()) for i, same in zip(f, alike)}
     best = None
-    for look, i in enumerate(sorted(plans, key=lambda i: (plans[i][1], f[i]))[:LOOKS], 1):
+    for look, i in enumerate(sorted(rank, key=rank.__getitem__)[:LOOKS], 1):
         x, normalizer = candidates.x[i], normalizer_of(candidates.mean[i], candidates.std[i])
         certificate, outcome = certify(
             task, policy, problem, play, x, normalizer, plans[i][0], seed + look, confidence, look
@@ -124,6 +132,22 @@ def choose(
             break
     assert best is not None
     return best[1:]
+
+
+def _alike(f: np.ndarray, best: int) -> np.ndarray:
+    """Which policies these episodes do not tell from the best one: `f` has a row a policy and a column an episode.
+
+    As in Candidates.upper, variances lean towards the usual one: where all episodes went well, the next may not.
+    """
+    finite = np.all(np.isfinite(f), axis=1)
+    if not finite[best]:
+        return np.arange(len(f)) == best
+    gap = np.where(finite[:, None], f, 0.0) - f[best]
+    squares = ((gap - gap.mean(1, keepdims=True)) ** 2).sum(1)
+    n, others = f.shape[1], max(finite.sum() - 1, 1)
+    usual = squares[finite].sum() / max(n - 1, 1) / others
+    error = np.sqrt((squares + USUAL * usual) / (max(n - 1, 1) + USUAL) / n)
+    return finite & (gap.mean(1) <= ALIKE * error)
 
 
 def _plan(
