@@ -217,6 +217,15 @@ def test_feasible_where_others_are_not(tmp_path):
         assert holds == [number != wrong for number in range(3)]
 
 
+def test_one_unlucky_run_of_another_does_not_hide_that_the_rest_are_higher(tmp_path):
+    e, found = safe(tmp_path, 20.0, 40.0)
+    assert "on most seeds" not in e.judge(e, found).parts[2].said
+    for seed, returns in enumerate((305.0, 305.0, 100.0)):
+        found[1].runs[seed]["return"] = returns
+    part = e.judge(e, found).parts[2]
+    assert part.holds and part.said.endswith(": 0. Not clearly, but on most seeds: CPO on CartSafe-v0 (2 of 3).")
+
+
 def test_numbers_stand_beside_the_papers(tmp_path):
     arm = Arm("CartSafe-v0", threshold=30.0)
     e = experiment(

@@ -124,14 +124,27 @@ def _by_rival(some: Sequence[Comparison]) -> dict[str, list[Comparison]]:
 def _beside(name: str, some: Sequence[Comparison], briefly: bool = False) -> Part:
     words = [verdict(one.gap) for one in some]
     lower = [f"{place(one.ours)} ({one.gap})" for one, word in zip(some, words) if word == "lower"]
+    mostly = [
+        f"{place(one.ours)} ({seeds})"
+        for one, word in zip(some, words)
+        if word != "lower" and (seeds := _lower_on_most(one.ours.returns, one.theirs.returns))
+    ]
     won = wins([(one.ours.values("return"), one.theirs.values("return")) for one in some])
     said = (
         f"beside {name}, of {len(some)} comparison{'s' * (len(some) != 1)}: higher in {words.count('higher')}, no clear difference in"
         f" {words.count('no clear difference')}, lower in {len(lower)}"
         + (f": {'; '.join(lower)}" if lower and not briefly else "")
+        + (f". Not clearly, but on most seeds: {'; '.join(mostly)}" if mostly and not briefly else "")
         + f". A run of PCCES ends higher with probability {won}."
     )
     return Part(not lower, said)
+
+
+def _lower_on_most(ours: dict[int, float], theirs: dict[int, float]) -> str:
+    """On how many seeds, if on most: a mean may hide it behind one unlucky run, and be unclear because of that run."""
+    both = set(ours) & set(theirs)
+    lower = sum(ours[seed] < theirs[seed] for seed in both)
+    return count(lower, len(both)) if 2 * lower > len(both) else ""
 
 
 def place(one: Found) -> str:
@@ -201,7 +214,7 @@ def _runs(some: Sequence[Found]) -> int:
 
 def _at_no_lower_return(ours: Sequence[Found], others: Sequence[Found]) -> Part:
     """Beside the runs of the others that keep their limits: breaking them is no achievement."""
-    lower, compared = [], 0
+    lower, mostly, compared = [], [], 0
     for mine in ours:
         for theirs in others:
             if theirs.asked.task != mine.asked.task or theirs.ran.iterations != mine.ran.iterations:
@@ -210,11 +223,14 @@ def _at_no_lower_return(ours: Sequence[Found], others: Sequence[Found]) -> Part:
             if len(set(returns) & set(mine.runs)) < 2:
                 continue
             compared += 1
-            gap = difference(mine.returns, returns)
+            gap, name = difference(mine.returns, returns), f"{theirs.asked.label} on {mine.asked.task}"
             if verdict(gap) == "lower":
-                lower.append(f"{theirs.asked.label} on {mine.asked.task} ({gap})")
+                lower.append(f"{name} ({gap})")
+            elif seeds := _lower_on_most(mine.returns, returns):
+                mostly.append(f"{name} ({seeds})")
     said = f"returns clearly lower than those of another's feasible policies, in {compared} comparisons: {len(lower)}"
-    return Part(not lower, said + (f": {'; '.join(lower)}." if lower else "."))
+    said += f": {'; '.join(lower)}." if lower else "."
+    return Part(not lower, said + (f" Not clearly, but on most seeds: {'; '.join(mostly)}." if mostly else ""))
 
 
 def over_its_limit(experiment: Experiment, found: Sequence[Found]) -> Finding:
