@@ -458,6 +458,7 @@ def test_reproduce_on_the_command_line(tmp_path):
         (["--seeds", "3"], "--seeds is about what to run"),
         (["--page", "page.md"], "there are no results in results: give their folder as --out, or NAME an experiment"),
         (["--out", "typo", "--page", "page.md"], "there are no results in typo"),
+        (["entropy", "--page", "."], ". is a folder: give the page a name, such as results.md"),
     ],
 )
 def test_reproduce_refuses_in_words_before_any_work(arguments, said, tmp_path, monkeypatch):

@@ -166,6 +166,10 @@ def test_a_search_that_goes_on_is_reported_from_its_file(tmp_path):
     said = json.loads(done.stdout)
     assert "Still searching" in Path(said["report"]).read_text()
     assert [Path(one).read_bytes()[:4] for one in said["figures"]] == [b"\x89PNG", b"%PDF"]
+    (tmp_path / "pages").mkdir()
+    done = CliRunner().invoke(app, ["report", str(tmp_path / "search.npz"), "--out", str(tmp_path / "pages"), "--json"])
+    assert json.loads(done.stdout)["report"] == str(tmp_path / "pages" / "search.html")
+    assert "Still searching" in (tmp_path / "pages" / "search.html").read_text()
 
 
 # -- in a browser ------------------------------------------------------------------------------------------------------

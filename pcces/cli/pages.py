@@ -57,7 +57,9 @@ def report(
             show_default=False,
         ),
     ],
-    out: Annotated[Path | None, typer.Option(show_default="RUN/report.html", help="The page.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(show_default="RUN/report.html", help="The page, or a folder for it.")
+    ] = None,
     figures: Annotated[
         Path | None, typer.Option(help="Draw its curves into this folder, too, as PNG and PDF.", show_default=False)
     ] = None,
@@ -77,7 +79,7 @@ def report(
 
     with refusing():
         page, pictures, beside = subject(paths)
-    path = page().save(out or beside)
+    path = page().save(out / beside.name if out is not None and out.is_dir() else out or beside)
     said: dict[str, Any] = {"report": path}
     if figures is not None:
         drawn = [draw_both(charts, figures, name, columns) for name, (charts, columns) in pictures().items()]

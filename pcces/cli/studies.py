@@ -71,6 +71,8 @@ def reproduce(
         if engine == "device":
             for name in dict.fromkeys(arm.task for e in studied for arm in e.arms):
                 where.find(name, engine)  # a simulator is none of its tasks
+        if write is not None and write.is_dir():
+            raise ValueError(f"{write} is a folder: give the page a name, such as {write / 'results.md'}")
         if not store.arms() and write is not None and not names:
             raise ValueError(f"there are no results in {out}: give their folder as --out, or NAME an experiment to run")
     failed: list[dict[str, str]] = []
