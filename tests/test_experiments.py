@@ -223,7 +223,9 @@ def test_one_unlucky_run_of_another_does_not_hide_that_the_rest_are_higher(tmp_p
     for seed, returns in enumerate((305.0, 305.0, 100.0)):
         found[1].runs[seed]["return"] = returns
     part = e.judge(e, found).parts[2]
-    assert part.holds and part.said.endswith(": 0. Not clearly, but on most seeds: CPO on CartSafe-v0 (2 of 3).")
+    assert part.holds and part.said.endswith(
+        ": 0. Lower on most seeds, though not clearly: CPO on CartSafe-v0 (2 of 3)."
+    )
 
 
 def test_numbers_stand_beside_the_papers(tmp_path):

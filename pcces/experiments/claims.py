@@ -134,7 +134,7 @@ def _beside(name: str, some: Sequence[Comparison], briefly: bool = False) -> Par
         f"beside {name}, of {len(some)} comparison{'s' * (len(some) != 1)}: higher in {words.count('higher')}, no clear difference in"
         f" {words.count('no clear difference')}, lower in {len(lower)}"
         + (f": {'; '.join(lower)}" if lower and not briefly else "")
-        + (f". Not clearly, but on most seeds: {'; '.join(mostly)}" if mostly and not briefly else "")
+        + (f". Lower on most seeds, though not clearly: {'; '.join(mostly)}" if mostly and not briefly else "")
         + f". A run of PCCES ends higher with probability {won}."
     )
     return Part(not lower, said)
@@ -230,7 +230,7 @@ def _at_no_lower_return(ours: Sequence[Found], others: Sequence[Found]) -> Part:
                 mostly.append(f"{name} ({seeds})")
     said = f"returns clearly lower than those of another's feasible policies, in {compared} comparisons: {len(lower)}"
     said += f": {'; '.join(lower)}." if lower else "."
-    return Part(not lower, said + (f" Not clearly, but on most seeds: {'; '.join(mostly)}." if mostly else ""))
+    return Part(not lower, said + (f" Lower on most seeds, though not clearly: {'; '.join(mostly)}." if mostly else ""))
 
 
 def over_its_limit(experiment: Experiment, found: Sequence[Found]) -> Finding:
