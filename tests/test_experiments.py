@@ -15,7 +15,7 @@ from pcces.experiments.arms import Arm, Store, ends, rounded, thinned
 from pcces.experiments.catalogue import EXPERIMENTS, FIRST_SEED, HEADLINES, POPULATIONS, SCALES, Reported, scaled
 from pcces.experiments.found import at_equal_steps, comparisons, known, named
 from pcces.experiments.page import answer, page, section
-from pcces.experiments.statistics import band, beside_paper, difference, mean_interval, verdict, wins
+from pcces.experiments.statistics import band, beside_paper, clear_at_once, difference, mean_interval, verdict, wins
 from pcces.experiments.study import Job, Study, jobs_for
 from pcces.experiments.tables import judged, smaller
 from pcces.rl.train import load
@@ -95,6 +95,17 @@ def test_differences_are_paired():
     assert verdict(difference(theirs, ours)) == "lower"
 
 
+def test_many_comparisons_allow_for_luck():
+    rng, false, found = np.random.default_rng(3), 0, 0
+    for _ in range(300):
+        ties = rng.normal(size=(40, 10))
+        words = clear_at_once([*ties, rng.normal(3.0, 1.0, size=10)])
+        false += set(words[:-1]) != {"no clear difference"}
+        found += words[-1] == "higher"
+    assert false / 300 < 0.09 and found / 300 > 0.9  # one by one, two of forty ties would look clear each time
+    assert clear_at_once([[-2.0, -2.0], [0.0, 0.0], [7.0]]) == ["lower", "no clear difference", "no clear difference"]
+
+
 def test_wins_are_counted_task_by_task():
     assert wins([([1.0, 3.0], [2.0, 2.0])]).middle == 0.5
     sure = wins([(list(range(10, 20)), list(range(10)))] * 3)
@@ -132,6 +143,7 @@ def test_a_claim_of_higher_returns_is_judged_by_intervals(tmp_path):
     assert words == "reproduced" and [part.holds for part in finding.parts] == [True, True]
     assert "higher in 1" in finding.parts[0].said and "no clear difference in 1" in finding.parts[1].said
     assert any("paper preset" in line and "lower in 1" in line for line in finding.remarks)
+    assert any("2 comparisons" in line and "clearly higher in 1, lower in 0" in line for line in finding.remarks)
     most = claims.higher_on_most(e, known(e, store))
     assert most.verdict == "not reached" and "on 0 of 1 tasks" in most.parts[-1].said
 

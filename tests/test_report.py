@@ -19,7 +19,7 @@ from pcces.envs import make
 from pcces.experiments.arms import Store
 from pcces.experiments.catalogue import EXPERIMENTS, FIRST_SEED
 from pcces.experiments.policies import keep
-from pcces.report import Chart, Charts, Details, Limit, Page, Picture, Series, Table, Verdict, search
+from pcces.report import Chart, Charts, Details, Dot, Dots, Limit, Page, Picture, Series, Table, Verdict, search
 from pcces.rl.train import load
 from pcces.theory import Constants
 
@@ -242,6 +242,24 @@ def test_charts_are_drawn_with_band_limit_and_legend(visit, example):
     assert gap.count("M") == 2  # a missing value breaks the line
 
 
+@pytest.mark.parametrize("width", [1200, 390])
+def test_dots_are_where_their_shares_are(visit, tmp_path, width):
+    rows = [("a task", [Dot("one", 0.5, 0.25, 1.0, 1), Dot("other", 0.0, 0.0, 0.1, 2)])]
+    page = visit(Page("Example", [Dots("Dots", rows, "no", "yes", "A note.")]).save(tmp_path / "dots.html"), width)
+    assert page.locator(".legend span").all_text_contents() == ["one", "other"]
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    track = page.locator(".dots i").first
+    size = track.bounding_box()["width"]
+
+    def at(part, name):
+        return float(track.evaluate(f"i => getComputedStyle(i, '::{part}').{name}").removesuffix("px"))
+
+    assert at("before", "left") == pytest.approx(size / 4, abs=1) and at("before", "width") == pytest.approx(
+        size * 3 / 4, abs=1
+    )
+    assert at("after", "left") + at("after", "width") / 2 == pytest.approx(size / 2, abs=1)
+
+
 def test_hovering_shows_values(visit, example):
     page = visit(example)
     figure = page.locator("figure.chart").first
@@ -310,6 +328,11 @@ def test_the_page_of_a_study_works_in_a_browser(visit, tmp_path, scheme):
     chart.locator("svg").focus()
     page.keyboard.press("ArrowRight")
     assert "PCCES, mean of 3: " in chart.locator(".tip").text_content()
+    dots = page.locator(".dots i")
+    assert dots.evaluate_all("all => all.map(i => i.title)") == [
+        "OpenES: 1.00 [1.00, 1.00]",
+        "ASEBO: 0.00 [0.00, 0.00]",
+    ]
     traces = page.locator("details", has=page.locator("figure.chart")).first
     assert not traces.locator("svg").first.is_visible()  # folded away
     traces.locator("summary").first.click()

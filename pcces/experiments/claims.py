@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pcces.experiments.found import Comparison, Found, at_equal_steps, by_task, comparisons, feasible
-from pcces.experiments.statistics import Interval, beside_paper, difference, mean_interval, verdict, wins
+from pcces.experiments.statistics import (
+    Interval,
+    beside_paper,
+    clear_at_once,
+    difference,
+    mean_interval,
+    pairs,
+    verdict,
+    wins,
+)
 
 if TYPE_CHECKING:
     from pcces.experiments.catalogue import Experiment
@@ -78,6 +87,8 @@ def nowhere_lower(_: Experiment, found: Sequence[Found]) -> Finding:
         f"With the paper's own settings (paper preset) {_beside(*pair, briefly=True).said}" for pair in literal.items()
     ]
     some = [one for one in comparisons(found) if _rival(one)]
+    if len(some) > 1:
+        remarks.append(_at_once(some))
     if some:
         remarks.append(f"Samples are the policies tried in an iteration, each with its own episodes. {_steps(some)}")
     return Finding(parts, remarks=remarks)
@@ -110,6 +121,15 @@ def _steps(some: Sequence[Comparison]) -> str:
         f"In all PCCES played {times} times the steps of the other. Compared after equally many steps: higher in"
         f" {words.count('higher')}, no clear difference in {words.count('no clear difference')}, lower in"
         f" {words.count('lower')} of {len(words)}."
+    )
+
+
+def _at_once(some: Sequence[Comparison]) -> str:
+    """What remains clear when luck in so many comparisons is allowed for."""
+    words = clear_at_once([pairs(one.ours.returns, one.theirs.returns) for one in some])
+    return (
+        f"Allowing for luck in all {len(words)} comparisons together (Holm's procedure on paired t tests): clearly higher in"
+        f" {words.count('higher')}, lower in {words.count('lower')}."
     )
 
 

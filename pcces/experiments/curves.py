@@ -7,22 +7,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pcces.experiments.catalogue import Experiment
-from pcces.experiments.found import Found, by_task
+from pcces.experiments.catalogue import EXPERIMENTS, Experiment
+from pcces.experiments.claims import place
+from pcces.experiments.found import Found, by_task, comparisons
 from pcces.experiments.measures import SAMPLES
-from pcces.experiments.statistics import band
-from pcces.report import Chart, Limit, Series
+from pcces.experiments.statistics import band, wins
+from pcces.report import Chart, Dot, Dots, Limit, Series
 
 # One colour an algorithm, on every page and picture.
 COLOURS = {
     "PCCES": 0, "PCCES, paper preset": 5, "OpenES": 1, "ASEBO": 2, "CPO": 3, "RCPO": 4, "PPO-Lagrangian": 6,
 }  # fmt: skip
+DRAWN = ("CartSafe-v0", "PointGoal1-v0")  # at a glance
 TITLES = {"success": "accepted steps", "sigma": "step size sigma", "variance": "variance of an estimate of f"}
 
 
 def panels(experiment: Experiment, found: Sequence[Found]) -> list[Chart]:
     """What the experiment shows, panel by panel."""
     return [chart for panel in split(found) for quantity in experiment.shows for chart in _chart(panel, quantity)]
+
+
+def drawn(found: Sequence[Found]) -> list[Chart]:
+    """Safe training at a glance: the curves of two tasks."""
+    return panels(EXPERIMENTS["safe"], [one for one in found if one.asked.task in DRAWN])
 
 
 def columns(experiment: Experiment, found: Sequence[Found]) -> int:
@@ -37,6 +44,24 @@ def traces(found: Sequence[Found]) -> list[Chart]:
     """How the search of PCCES went: the share of steps accepted, and the step size."""
     mine = [one for one in found if one.asked.algorithm == "pcces"]
     return [chart for panel in split(mine) for quantity in ("success", "sigma") for chart in _chart(panel, quantity)]
+
+
+def outcomes(found: Sequence[Found]) -> Dots:
+    """How often a run of PCCES ends higher than one of another algorithm, task by task."""
+    rows: dict[str, list[Dot]] = {}
+    for some in by_task(found).values():
+        for one in comparisons(some):
+            other = one.theirs.asked
+            if other.algorithm != "pcces":
+                share = wins([(one.ours.values("return"), one.theirs.values("return"))])
+                rows.setdefault(place(one.ours), []).append(Dot(other.label, *share, COLOURS[other.label]))
+    return Dots(
+        "Which ends higher",
+        list(rows.items()),
+        "the other ends higher",
+        "PCCES ends higher",
+        "The probability that a run of PCCES returns a policy of a higher return than a run of the other, a tie counting half; with 95 % bootstrap intervals.",
+    )
 
 
 def split(found: Sequence[Found]) -> list[list[Found]]:

@@ -6,24 +6,22 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import mean
 
 from pcces.experiments.arms import Store
 from pcces.experiments.catalogue import EXPERIMENTS, HEADLINES, Experiment, Headline
 from pcces.experiments.claims import REPRODUCED, Finding
-from pcces.experiments.curves import columns, panels
-from pcces.experiments.found import Found, by_task, known
-from pcces.experiments.tables import Rows, beside, finals, judged, made_on, scale
-from pcces.report import draw
+from pcces.experiments.curves import columns, drawn, outcomes, panels
+from pcces.experiments.found import Found, known, tuned
+from pcces.experiments.tables import AT_A_GLANCE, Rows, beside, finals, in_short, judged, made_on, scale
+from pcces.report import draw, draw_dots
 
-DRAWN = ("CartSafe-v0", "PointGoal1-v0")
 ALT = "return and cost during training, with 95 % bands over seeds"
 INTRODUCTION = """# The paper's experiments, run again
 
 Made by `pcces reproduce --page docs/results.md` from the files in `results/`, never by hand. Returns and costs are those of the policy that
 a run returns, measured on fresh episodes by the same code for every algorithm. Means over seeds come with 95 % bootstrap intervals in
 brackets, made wider as Student's t is where seeds are few (IQM: the mean of the middle half of the seeds); differences are paired by seed, and *higher* or *lower* is said only of an interval
-without zero. Each interval stands for itself: of forty differences that are none, about one will look *lower*. *Certified*: the policy returned keeps its
+without zero. Each interval stands for itself: of forty differences that are none, about one will look *lower*; what is clear of all together is said, too. *Certified*: the policy returned keeps its
 limits with 95 % confidence. *Over*: the share of training iterations whose policy cost more than allowed, on fresh episodes. Bands in the
 pictures are 95 % intervals of the mean over seeds. The verdicts are computed: *reproduced*, *exceeded*, *not reached*, *not run at full scale*.
 Seeds are 10 to 19. PCCES was tuned on others, with more effort than any rival; its earlier defaults had been run on these too: [how](findings.md).
@@ -35,7 +33,12 @@ Times are those of all seeds of an arm, side by side; on the GPU up to fifteen o
 def page(store: Store, pictures: Path, beside_: Path) -> str:
     """The whole page as Markdown; pictures are drawn into a folder and linked relative to `beside_`."""
     results = {name: known(experiment, store) for name, experiment in EXPERIMENTS.items()}
-    parts = [INTRODUCTION, glance(results["safe"], pictures, beside_), headlines(results), summary(results)]
+    parts = [
+        INTRODUCTION,
+        glance(results["safe"], pictures, beside_),
+        headlines(results, pictures, beside_),
+        summary(results),
+    ]
     for name, found in results.items():
         parts.append(section(EXPERIMENTS[name], found, pictures, beside_))
     return "\n".join(parts)
@@ -44,41 +47,33 @@ def page(store: Store, pictures: Path, beside_: Path) -> str:
 def glance(found: Sequence[Found], pictures: Path, beside_: Path) -> str:
     """Safe training in one table and one picture; the README has them, too."""
     lines = ["## At a glance", ""]
-    shown = [one for one in found if one.asked.preset == "default"]
+    shown = tuned(found)
     if not shown:
         return "\n".join([*lines, "Nothing has run yet.", ""])
-    charts = panels(EXPERIMENTS["safe"], [one for one in shown if one.asked.task in DRAWN])
-    picture = draw(charts, pictures / "glance.png", columns=2)
-    about = "Return of the policy returned, how many of them are certified, and the share of training iterations over the limit."
-    return "\n".join([*lines, about, "", *at_a_glance(shown), "", f"![{ALT}]({os.path.relpath(picture, beside_)})", ""])
+    picture = draw(drawn(shown), pictures / "glance.png", columns=2)
+    return "\n".join(
+        [*lines, AT_A_GLANCE, "", *at_a_glance(shown), "", f"![{ALT}]({os.path.relpath(picture, beside_)})", ""]
+    )
 
 
 def at_a_glance(found: Sequence[Found]) -> list[str]:
-    """A line for each algorithm, a column for each task."""
-    tasks = by_task(found)
-    head = [f"{task} (limit {some[0].limit:g})" for task, some in tasks.items()]
-    rows = []
-    for label in dict.fromkeys(one.asked.label for one in found):
-        cells = []
-        for some in tasks.values():
-            one = next((one for one in some if one.asked.label == label), None)
-            cells.append(
-                "-"
-                if one is None
-                else f"{mean(one.values('return')):.1f}; {one.certified()} of {len(one.runs)}; {100 * mean(one.values('over')):.0f} %"
-            )
-        rows.append([f"**{label}**" if label == "PCCES" else label, *cells])
-    return table(["", *head], rows)
+    """The table of it, as Markdown."""
+    columns, rows = in_short(found)
+    return table(columns, [[f"**{name}**" if name == "PCCES" else name, *cells] for name, *cells in rows])
 
 
-def headlines(results: dict[str, list[Found]]) -> str:
-    """The paper's claims as a whole, tested."""
+def headlines(results: dict[str, list[Found]], pictures: Path, beside_: Path) -> str:
+    """The paper's claims as a whole, tested; and the first of them, which is about many comparisons, drawn."""
     lines = ["## The two claims", ""]
     for number, headline in enumerate(HEADLINES, 1):
         found = together(headline.experiments, results)
         finding = headline.judge(EXPERIMENTS[headline.experiments[0]], found)
         lines += [f"{number}. {headline.claim} **{answer(headline, found, finding)}**", ""]
         lines += [f"   {line}" for line in said(finding)] + [""]
+    dots = outcomes(together(HEADLINES[0].experiments, results))
+    if dots.rows:
+        picture = draw_dots(dots, pictures / "outcomes.png")
+        lines += [f"{dots.title}: {dots.note}", "", f"![{dots.title}]({os.path.relpath(picture, beside_)})", ""]
     return "\n".join(lines)
 
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from pcces.experiments.arms import Store
 from pcces.experiments.catalogue import EXPERIMENTS, HEADLINES, Experiment
 from pcces.experiments.claims import EXCEEDED, NOT_REACHED, REPRODUCED, Finding
-from pcces.experiments.curves import columns, panels, traces
-from pcces.experiments.found import Found, known, machine
+from pcces.experiments.curves import columns, drawn, outcomes, panels, traces
+from pcces.experiments.found import Found, known, machine, tuned
 from pcces.experiments.page import answer, complete, together
 from pcces.experiments.policies import films
-from pcces.experiments.tables import Rows, beside, finals, judged, made_on, scale
+from pcces.experiments.tables import AT_A_GLANCE, Rows, beside, finals, in_short, judged, made_on, scale
 from pcces.report import (
     Chapter,
     Chart,
@@ -36,7 +36,7 @@ NUMBERS = (
 def study_page(store: Store, say: Callable[[str], None] = lambda text: None) -> Page:
     """The page about all results there are; `say` is told what takes long."""
     results = {name: known(experiment, store) for name, experiment in EXPERIMENTS.items()}
-    sections: list[Section] = []
+    sections: list[Section] = glance(tuned(results["safe"]))
     for headline in HEADLINES:
         found = together(headline.experiments, results)
         finding = headline.judge(EXPERIMENTS[headline.experiments[0]], found)
@@ -44,6 +44,8 @@ def study_page(store: Store, say: Callable[[str], None] = lambda text: None) -> 
         open_ = not finding.parts or (finding.verdict == REPRODUCED and not holds)
         title = f"{headline.claim} {answer(headline, found, finding)}"
         sections.append(Verdict(None if open_ else holds, title, points(finding)))
+    dots = outcomes(together(HEADLINES[0].experiments, results))
+    sections += [dots] if dots.rows else []
     sections.append(
         Contents(
             [(f"{e.where}: {e.title}", e.name, marked(judged(e, results[e.name])[0])) for e in EXPERIMENTS.values()]
@@ -58,6 +60,13 @@ def study_page(store: Store, say: Callable[[str], None] = lambda text: None) -> 
         sections,
         "pcces: what the paper reports, what came out here, and whether that is the same",
     )
+
+
+def glance(found: Sequence[Found]) -> list[Section]:
+    """Safe training in one table and a few curves."""
+    if not found:
+        return []
+    return [Table("At a glance", *in_short(found), AT_A_GLANCE), Charts("", drawn(found), BANDS)]
 
 
 def marked(verdict: str) -> Marked | str:

@@ -15,6 +15,22 @@ from pcces.experiments.statistics import interquartile_mean, mean_interval, verd
 from pcces.rl.progress import duration
 
 Rows = list[list[str]]
+AT_A_GLANCE = "Return of the policy returned, how many of them are certified, and the share of training iterations over the limit."
+
+
+def in_short(found: Sequence[Found]) -> tuple[list[str], Rows]:
+    """Tasks with a limit: a row for each algorithm, a column for each task."""
+    tasks = by_task(found)
+    rows = []
+    for label in dict.fromkeys(one.asked.label for one in found):
+        mine = [next((one for one in some if one.asked.label == label), None) for some in tasks.values()]
+        rows.append([label, *("-" if one is None else _in_short(one) for one in mine)])
+    return ["", *(f"{task} (limit {some[0].limit:g})" for task, some in tasks.items())], rows
+
+
+def _in_short(one: Found) -> str:
+    mean, over = np.mean(one.values("return")), np.mean(one.values("over"))
+    return f"{mean:.1f}; {_certified(one)}; {100 * over:.0f} %"
 
 
 def finals(experiment: Experiment, found: Sequence[Found]) -> tuple[list[str], Rows]:

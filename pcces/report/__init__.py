@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pcces.report.curves import charts, variants
-from pcces.report.figure import draw, draw_both
+from pcces.report.figure import draw, draw_both, draw_dots
 from pcces.report.page import (
     Chapter,
     Chart,
@@ -19,6 +19,8 @@ from pcces.report.page import (
     Columns,
     Contents,
     Details,
+    Dot,
+    Dots,
     Folded,
     Limit,
     Marked,
@@ -41,6 +43,8 @@ __all__ = [
     "Columns",
     "Contents",
     "Details",
+    "Dot",
+    "Dots",
     "Folded",
     "Limit",
     "Marked",
@@ -54,6 +58,7 @@ __all__ = [
     "charts",
     "draw",
     "draw_both",
+    "draw_dots",
     "make_page",
     "variants",
     "write",

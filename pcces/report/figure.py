@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pcces.report.page import Chart
+from pcces.report.page import Chart, Dots
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a6d00", "#56b4e9", "#6a3d9a", "#7f7f7f")
 LIMIT, GOAL = "#c0342b", "#17794a"
@@ -70,7 +70,9 @@ def draw(charts: Sequence[Chart], path: str | Path, title: str = "", columns: in
     for unused in figure.axes[len(charts) :]:
         unused.set_visible(False)
     if len(groups) > 1:
-        beside = {1: 3, 2: 5}.get(columns, 6)
+        room = {1: 66, 2: 115}.get(columns, 46 * columns)  # letters
+        lengths = sum(len(group) + 8 for group in groups)
+        beside = -(-len(groups) // -(-lengths // room))  # rows of a legend are equally long
         figure.legend(
             [lines[group] for group in groups],
             groups,
@@ -81,6 +83,10 @@ def draw(charts: Sequence[Chart], path: str | Path, title: str = "", columns: in
         )
     if title:
         figure.suptitle(title, fontsize=11)
+    return _saved(figure, path)
+
+
+def _saved(figure: Any, path: str | Path) -> Path:
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     unstamped = (
@@ -88,6 +94,38 @@ def draw(charts: Sequence[Chart], path: str | Path, title: str = "", columns: in
     )
     figure.savefig(path, dpi=120, metadata=unstamped)  # the same data give the same file
     return path
+
+
+def draw_dots(dots: Dots, path: str | Path) -> Path:
+    """Write shares with their intervals as a picture, row by row from the top.
+
+    >>> import tempfile
+    >>> from pcces.report.page import Dot
+    >>> dots = Dots("", [("CartPole-v0", [Dot("OpenES", 0.7, 0.6, 0.8, 1)])], "lower", "higher")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     draw_dots(dots, folder + "/dots.png").stat().st_size > 1000
+    True
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 0.9 + 0.3 * len(dots.rows)), layout="constrained")
+    ax = figure.subplots()
+    ax.axvline(0.5, color="#5f6b76", lw=0.8)
+    for row, (_, some) in enumerate(dots.rows):
+        for i, dot in enumerate(some):
+            y = row + 0.5 * ((i + 0.5) / len(some) - 0.5)
+            colour = COLOURS[dot.colour % len(COLOURS)]
+            ax.plot([dot.low, dot.high], [y, y], color=colour, alpha=0.5, lw=2.2, solid_capstyle="butt")
+            ax.plot(dot.value, y, "o", color=colour, ms=5, label=dot.name if row == 0 else "", clip_on=False)
+    ax.set_yticks(range(len(dots.rows)), [name for name, _ in dots.rows], fontsize=8.5)
+    ax.set_ylim(len(dots.rows) - 0.5, -0.5)
+    ax.set_xlim(0, 1)
+    ax.set_xlabel(f"← {dots.left}{' ' * 20}{dots.right} →", fontsize=9)
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    ax.tick_params(axis="y", length=0)
+    ax.grid(axis="x", alpha=0.25, lw=0.6)
+    figure.legend(loc="outside upper right", ncols=8, fontsize=9, frameon=False)
+    return _saved(figure, path)
 
 
 def draw_both(charts: Sequence[Chart], folder: str | Path, name: str, columns: int = 2) -> list[Path]:

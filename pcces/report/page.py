@@ -160,6 +160,56 @@ class Charts:
 
 
 @dataclass(frozen=True)
+class Dot:
+    """A share between 0 and 1 with its interval, of something that has this colour on the whole page."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+    colour: int
+
+    def __str__(self) -> str:
+        """In words.
+
+        >>> print(Dot("OpenES", 0.72, 0.6, 0.8, colour=1))
+        OpenES: 0.72 [0.60, 0.80]
+        """
+        return f"{self.name}: {self.value:.2f} [{self.low:.2f}, {self.high:.2f}]"
+
+
+@dataclass(frozen=True)
+class Dots:
+    """Shares with their intervals, some to a row; `left` and `right` say what 0 and 1 mean, and 1/2 is neither."""
+
+    title: str
+    rows: Sequence[tuple[str, Sequence[Dot]]]
+    left: str
+    right: str
+    note: str = ""
+
+    def html(self) -> str:
+        """The section's markup; it needs no script."""
+        keys = {dot.name: dot.colour for _, dots in self.rows for dot in dots}
+        legend = "".join(f'<span style="--key:var(--c{c})">{escape(name)}</span>' for name, c in keys.items())
+        ends = f"<span>← {escape(self.left)}</span><span>{escape(self.right)} →</span>"
+        rows = "".join(
+            f"<div><span>{escape(name)}</span><div>{''.join(map(self._track, dots))}</div></div>"
+            for name, dots in self.rows
+        )
+        inside = (
+            f'<div class="legend">{legend}</div><div class="dots"><div><span></span><p>{ends}</p></div>{rows}</div>'
+        )
+        return _section(self.title, inside, self.note)
+
+    @staticmethod
+    def _track(dot: Dot) -> str:
+        places = f"--at:{100 * dot.value:.1f}%;--low:{100 * dot.low:.1f}%;--wide:{100 * (dot.high - dot.low):.1f}%"
+        said = escape(str(dot))
+        return f'<i role="img" aria-label="{said}" title="{said}" style="{places};--key:var(--c{dot.colour})"></i>'
+
+
+@dataclass(frozen=True)
 class Picture:
     """An image, inlined."""
 
@@ -326,4 +376,5 @@ def _cell(value: Cell) -> str:
 
 def _section(title: str, content: str, note: str = "") -> str:
     note = f'<p class="note">{escape(note)}</p>' if note else ""
-    return f"<section><h2>{escape(title)}</h2>{content}{note}</section>"
+    heading = f"<h2>{escape(title)}</h2>" if title else ""
+    return f"<section>{heading}{content}{note}</section>"
