@@ -52,6 +52,16 @@ def test_results_of_other_defaults_are_not_the_arms(tmp_path):
     assert store.missing(arm, [0]) == [0]
 
 
+def test_settings_that_are_others_on_slow_simulators_are_kept_as_they_were(tmp_path):
+    store, arm = Store(tmp_path), Arm("HopperBulletEnv-v0")
+    store.add(arm, [record(0, 1.0)], WHERE, arm.resolved() | {"initial_tries": 1})
+    assert store.missing(arm, [0]) == [] and store.settings(arm) == arm.resolved() | {"initial_tries": 1}
+    store.add(arm, [record(1, 1.0)], WHERE)  # more seeds do not make them forgotten
+    assert store.settings(arm)["initial_tries"] == 1
+    store.add(Arm("CartSafe-v0"), [record(0, 1.0)], WHERE, Arm("CartSafe-v0").resolved())
+    assert "used" not in json.loads(store.file(Arm("CartSafe-v0")).read_text())
+
+
 def test_what_is_done_is_not_done_again_and_a_shared_arm_is_one_job(tmp_path):
     store, one, other = Store(tmp_path), Arm("CartSafe-v0"), Arm("CartPole-v0")
     store.add(one, [record(0, 1.0), record(1, 1.0)], WHERE)

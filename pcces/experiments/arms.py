@@ -207,15 +207,25 @@ class Store:
         return dict(self._load(self.file(arm))["where"])
 
     def settings(self, arm: Arm) -> dict[str, Any]:
-        """All settings an arm's results were made with."""
-        return dict(self._load(self.file(arm))["settings"])
+        """All settings an arm's results were made with, those included that are others on slow simulators."""
+        data = self._load(self.file(arm))
+        return data["settings"] | data.get("used", {})
 
-    def add(self, arm: Arm, records: Iterable[Record], where: dict[str, Any]) -> None:
-        """Keep results; seeds that are there already are replaced. Those made elsewhere than the first ones say so."""
+    def add(
+        self, arm: Arm, records: Iterable[Record], where: dict[str, Any], used: dict[str, Any] | None = None
+    ) -> None:
+        """Keep results; seeds that are there already are replaced. Those made elsewhere than the first ones say so.
+
+        `used` are the settings of the runs, which differ from the arm's where episodes are slow.
+        """
         there = self.read(arm)
         first = self.where(arm) if there else where
         runs = there | {one["seed"]: one if where == first else one | {"where": where} for one in records}
-        data: dict[str, Any] = {"arm": arm.to_dict(), "settings": arm.resolved(), "where": first}
+        asked = arm.resolved()
+        data: dict[str, Any] = {"arm": arm.to_dict(), "settings": asked, "where": first}
+        used = self.settings(arm) if there and used is None else used or asked
+        if others := {name: value for name, value in used.items() if asked[name] != value}:
+            data["used"] = others
         data["runs"] = [runs[seed] for seed in sorted(runs)]
         self.folder.mkdir(parents=True, exist_ok=True)
         lines = json.dumps(data, separators=(",", ":")).replace('{"seed"', '\n{"seed"')

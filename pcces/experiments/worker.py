@@ -56,7 +56,8 @@ def work(arm: Arm, seeds: list[int], store: Store, measures: list[str], **engine
         arm.task, seeds, out=folder, resume=going_on, progress=False, callback=progress, report=False, **engine,
         **arm.keywords(),
     )  # fmt: skip
-    store.add(arm, [record(run, measures) for run in runs], place(runs[0].config["engine"]))
+    used = json.loads(json.dumps(runs[0].config["settings"]))
+    store.add(arm, [record(run, measures) for run in runs], place(runs[0].config["engine"]), used)
 
 
 def main() -> None:
