@@ -109,6 +109,16 @@ class Trouble(Line):
         return observation, reward, terminated, truncated, info
 
 
+class Cliff(Line):
+    """Wants to be far to the right, where the model fails: random policies get there sooner or later."""
+
+    def step(self, action: Any) -> Any:
+        if self.position > 2.0:
+            raise ArithmeticError("the model does not hold here")
+        observation, _, terminated, truncated, info = super().step(np.asarray(action) + 0.5)
+        return observation, self.position, terminated, truncated, info
+
+
 class Deadly(Line):
     """Kills its worker in an episode, as often as there are files in the folder; each time one fewer."""
 
@@ -138,7 +148,7 @@ def late_cost(observation: np.ndarray, action: Any, info: dict) -> tuple[float, 
     return float(observation[0] > 0.5), float(abs(action[0]))
 
 
-ALL = (Line, Numbered, Dict, Picture, Switches, Keeping, Trouble, Deadly, Slow, Brisk)
+ALL = (Line, Numbered, Dict, Picture, Switches, Keeping, Trouble, Cliff, Deadly, Slow, Brisk)
 for _class in ALL:
     gymnasium.register(f"tests/{_class.__name__}-v0", entry_point=f"simulators:{_class.__name__}", max_episode_steps=50)
 gymnasium.register("tests/Endless-v0", entry_point="simulators:Line")

@@ -13,7 +13,7 @@ from pcces.engines.device import DeviceEngine, Player
 from pcces.envs import make
 from pcces.envs.cartpole import CartPole
 from pcces.envs.task import Step
-from pcces.estimation import Estimate
+from pcces.estimation import Estimate, estimate
 from pcces.rl import certify, checkpoints, iteration
 from pcces.rl.candidates import Candidates
 from pcces.rl.keys import key
@@ -171,20 +171,22 @@ def test_problem_errors():
 # -- one iteration -------------------------------------------------------------------------------------------------------
 
 
-def concluded(f_trial, c_trial, f_k, c_k, k=100, **settings):
-    """Whether a trial point is accepted, from its estimates and the incumbent's."""
+def concluded(f_trial, c_trial, f_k, c_k, k=100, lost=(0, 0), **settings):
+    """Whether a trial point is accepted, from four episodes of it and of the incumbent: f, mean and sum of squares of c.
+    `lost` of each failed."""
     chosen = make_settings(surrogate="updates", normalise=False, sigma0=0.3, **settings)
     learner = iteration.start(np.zeros(3), identity(np.zeros(2)), 1, chosen)
     learner = learner._replace(es=learner.es._replace(k=np.asarray(k)))
     trial, incumbent = (
-        Estimate(np.float64(4), np.array([f, c]), np.array([0.0, s]))
+        np.array([[f, c + sign * math.sqrt(s / 4)] for sign in (1, -1, 1, -1)])
         for (f, (c, s)) in ((f_trial, c_trial), (f_k, c_k))
     )
+    trial[: lost[0]], incumbent[: lost[1]] = np.inf, np.inf
     d = np.ones(3)
     seen = Seen(np.float64(0), np.zeros(2), np.zeros(2))
     after, metrics = iteration.conclude(
         Policy(2, make("CartPole-v1").actions, ()), learner, np.zeros((4, 3)), np.zeros(4), d, learner.moments, np.ones(3), trial,
-        incumbent, trial.f, None, learner.critic, seen, chosen,
+        incumbent, estimate(incumbent), None, learner.critic, seen, chosen,
     )  # fmt: skip
     return bool(metrics["success"]), after
 
@@ -216,6 +218,14 @@ def test_a_broken_trial_is_refused_however_good_unless_the_incumbent_is_broken_t
     assert concluded(-1.0, BAD, 0.0, WORSE)[0]  # the merit falls
     assert not concluded(0.3, WORSE, 0.0, BAD)[0]
     assert not concluded(-100.0, BAD, 0.0, WORSE, restoration="none")[0]  # the paper's rule has no way back
+
+
+def test_where_episodes_fail_fewer_of_them_are_progress():
+    assert not concluded(-100.0, FINE, 0.0, FINE, lost=(1, 0))[0]
+    assert concluded(100.0, BAD, 0.0, FINE, lost=(2, 3))[0]  # whatever else there is
+    assert not concluded(-100.0, FINE, 0.0, FINE, lost=(3, 3))[0]
+    assert concluded(100.0, FINE, 0.0, FINE, lost=(0, 1))[0]
+    assert not concluded(0.0, FINE, 0.0, FINE, lost=(2, 3), restoration="none")[0]
 
 
 def test_constraints_are_judged_by_their_upper_confidence_bound():
@@ -271,10 +281,11 @@ def test_numpy_and_jax_take_the_same_decisions():
             def outputs(x, xp=xp):
                 return xp.stack([xp.sum((x - 1) ** 2, axis=-1), xp.sum(x, axis=-1) - 1], axis=-1)
 
-            def exact(y, xp=xp):
-                return Estimate(xp.asarray(8.0, dtype=xp.float32), y, xp.zeros_like(y))
+            def exact(x, xp=xp, outputs=outputs):
+                return xp.stack([outputs(x)] * 8)  # eight episodes that are all alike
 
-            incumbent = exact(outputs(learner.es.x))
+            samples = exact(learner.es.x)
+            incumbent = estimate(samples)
             weights, d, moments = iteration.direction(learner, directions, outputs(points), incumbent, chosen)
             several = iteration.lengthened(d, xp.full((policy.size,), 0.01, dtype=xp.float32), chosen)
             found = iteration.merit(learner, outputs(learner.es.x + several), incumbent, chosen)
@@ -282,9 +293,8 @@ def test_numpy_and_jax_take_the_same_decisions():
             x_trial = iteration.trial_point(learner, d, chosen)
             seen = Seen(*(xp.asarray(v, dtype=xp.float32) for v in (3.0, [1.0, 2.0], [4.0, 5.0])))
             surrogate = xp.asarray(generator.normal(size=policy.size).astype(np.float32))
-            trial = exact(outputs(x_trial))
             learner, metrics = iteration.conclude(
-                policy, learner, directions, weights, d, moments, x_trial, trial, incumbent, trial.f, surrogate,
+                policy, learner, directions, weights, d, moments, x_trial, exact(x_trial), samples, incumbent, surrogate,
                 learner.critic, seen, chosen,
             )  # fmt: skip
             successes.append(bool(metrics["success"]))

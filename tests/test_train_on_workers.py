@@ -185,6 +185,14 @@ def test_failed_episodes_are_reported_and_not_certified():
     assert np.isfinite(run.final["return"]) and sum(run.metrics["failed_episodes"]) > 0
 
 
+def test_a_search_that_begins_among_failures_finds_its_way_out():
+    run = pcces.train(
+        "tests/Cliff-v0", seed=1, workers=2, iterations=60, population=20, hidden=(4,), certify_episodes=50
+    )
+    lost = run.metrics["failed_episodes"]
+    assert lost[0] > 50 and sum(lost[-10:]) < 300  # 85 here; about 900 where a step has to end them all
+
+
 def test_a_simulator_with_options_of_its_own():
     sim = simulator("tests/Line-v0", costs="cost", cost_names=("far",), thresholds=12, max_steps=15)
     run = pcces.train(sim, workers=1, **TINY)

@@ -198,6 +198,18 @@ def credited(trial: Array, incumbent: Array, settings: Settings) -> Array:
     return f - settings.doubt * xp.sqrt(variance / n)
 
 
+def failures(samples: Array) -> Array:
+    """How many episodes failed. Where some of x_k do, fewer of them are progress: all of them at once would be asking too
+    much of one step.
+
+    >>> import numpy as np
+    >>> float(failures(np.array([[1.0, 0.0], [np.inf, 2.0]])))
+    1.0
+    """
+    xp = array_namespace(samples)
+    return xp.sum(xp.astype(~xp.all(xp.isfinite(samples), axis=1), samples.dtype))
+
+
 def conclude(
     policy: Policy,
     learner: Learner,
@@ -206,9 +218,9 @@ def conclude(
     d: Array,
     moments: Moments,
     x_trial: Array,
-    trial: Estimate,
+    trial_samples: Array,
+    samples: Array,
     incumbent: Estimate,
-    f_trial: Array,
     surrogate: Array | None,
     critic: Critic,
     seen: Seen,
@@ -216,13 +228,16 @@ def conclude(
 ) -> tuple[Learner, dict[str, Array]]:
     """Steps 4 and 5: accept or reject, adapt the step sizes, remember the surrogate. The first iterations only collect.
 
-    `f_trial` is the estimate of f that decides (`credited`); `trial` has the plain averages.
+    `trial_samples` and `samples` are the outputs of this iteration's episodes of the trial point and of x_k.
     """
     xp = array_namespace(x_trial)
     es, sigma = learner.es, learner.es.sigma
+    trial, f_trial = estimate(trial_samples), credited(trial_samples, samples, settings)
     over_trial, over = broken(trial, sigma, settings), broken(incumbent, sigma, settings)
     if settings.restoration == "merit":
         f_trial, f_k = comparable(f_trial, over_trial, incumbent.f, over, settings.rho)
+        lost_trial, lost = failures(trial_samples), failures(samples)
+        f_trial, f_k = xp.where(lost > 0, lost_trial, f_trial), xp.where(lost > 0, lost, f_k)
     else:
         f_trial, f_k = barrier(f_trial, over_trial), incumbent.f
     decided, success = algorithm.decide(es, x_trial, f_trial, f_k, settings.rule)

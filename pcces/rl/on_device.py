@@ -119,8 +119,8 @@ def step(
     trial_samples = iteration.regularised(problem.outputs(trial_outcome), x_trial, settings)
 
     after, metrics = iteration.conclude(
-        policy, learner, directions, weights, d, moments, x_trial, estimate(trial_samples), incumbent,
-        iteration.credited(trial_samples, samples[:n], settings), guide, critic, seen, settings,
+        policy, learner, directions, weights, d, moments, x_trial, trial_samples, samples[:n], incumbent,
+        guide, critic, seen, settings,
     )  # fmt: skip
     steps = members.length.sum() + own.length.sum() + tried + trial_outcome.length.sum()
     return after, metrics | described(x, learner.normalizer, own, fresh, steps)

@@ -177,8 +177,8 @@ class PCCESDriver:
         there = crew.play_point(x_trial, learner.normalizer, [int(e) for e in trial_seeds])
         trial_samples = iteration.regularised(crew.outputs(there), x_trial, s)
         after, metrics = iteration.conclude(
-            crew.policy, learner, directions, weights, d, moments, x_trial, estimate(trial_samples), incumbent,
-            iteration.credited(trial_samples, samples[:n], s), guide, critic, seen, s,
+            crew.policy, learner, directions, weights, d, moments, x_trial, trial_samples, samples[:n], incumbent,
+            guide, critic, seen, s,
         )  # fmt: skip
         return after, metrics | crew.described(x, learner.normalizer, mine, fresh, [sampled, mine, *tried, there])
 
