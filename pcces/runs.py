@@ -191,6 +191,8 @@ class Run:
         sure = f"{100 * c.confidence:g} % confidence, {c.samples} fresh episodes, {c.method} bound"
         if c.holds:
             return f"CERTIFIED: {limits or 'no limits'} ({sure}). Mean over these episodes: {means}."
+        if failed := final.get("failed_episodes"):
+            return f"NOT CERTIFIED: {failed} of {c.samples} fresh episodes failed. Mean over the others: {means}."
         return f"NOT CERTIFIED: could only show {limits} ({sure}). Mean over these episodes: {means}."
 
 

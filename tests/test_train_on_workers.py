@@ -233,13 +233,49 @@ def test_the_command_line_takes_a_cost_function_and_a_module_with_the_environmen
     few = ["--iterations", 2, "--population", 8, "--set=certify_episodes=20", "--set=warm_up=1", "--out", "run"]
     done = command(*words, *few, "--workers", 1, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "CERTIFIED: cost0 at most" in done.stdout
+    assert (
+        "CERTIFIED: cost0 at most" in done.stdout and "--cost-bounds" in done.stderr
+    )  # the t bound trusts what was seen
+    refused = command("certify", "run", "--episodes", 20, "--import", "simulators", cwd=tmp_path)
+    assert refused.returncode == 2 and "--cost MODULE:FUNCTION" in refused.stderr
+    again = command("certify", "run", "--episodes", 20, "--cost", "simulators:late_cost", cwd=tmp_path)
+    assert again.returncode == 0 and "CERTIFIED: cost0 at most" in again.stdout
+    bounds = ["--cost-bounds", "0,1", "--out", "bounded"]
+    done = command(*words, *few[:-2], "--workers", 1, *bounds, cwd=tmp_path)
+    assert done.returncode == 0 and "betting bound" in done.stdout and "--cost-bounds" not in done.stderr
+    same = command(*words[:4], "--resume", "--out", "bounded", cwd=tmp_path)
+    assert same.stdout == done.stdout
+    for given, said in (("1,0", "two finite numbers low < high"), ("0", "cost_bounds are"), ("a,b", "such as 0,1")):
+        refused = command(*words, "--cost-bounds", given, cwd=tmp_path)
+        assert refused.returncode == 2 and said in refused.stderr
     for cost, said in (
         ("simulators", "--cost takes MODULE:FUNCTION"),
         ("simulators:none", "there is no function 'none'"),
     ):
         refused = command("train", "tests/Line-v0", "--cost", cost, cwd=tmp_path)
         assert refused.returncode == 2 and said in refused.stderr
+
+
+def test_the_command_line_finds_tasks_of_ones_own_by_their_modules(tmp_path):
+    own = """
+from pcces.envs import register_task
+from pcces.envs.cartpole import CartSafe
+
+@register_task
+class Mine(CartSafe):
+    name = "Mine-v0"
+"""
+    (tmp_path / "own.py").write_text(own)
+    few = ["--iterations", 2, "--population", 8, "--set=certify_episodes=20", "--set=initial_tries=2", "--out", "run"]
+    done = command("train", "own:Mine-v0", *few, cwd=tmp_path)
+    assert done.returncode in (0, 1) and "off_centre" in done.stdout, done.stderr
+    for words in (["evaluate", "run", "--episodes", 10], ["plot", "run"], ["report", "run"]):
+        refused = command(*words, cwd=tmp_path)
+        assert refused.returncode == 2 and "--import own" in refused.stderr  # a folder may be a stranger's
+        assert command(*words, "--import", "own", cwd=tmp_path).returncode == 0
+    refused = command("train", "own:Mine-v0", "--engine", "local", cwd=tmp_path)
+    assert refused.returncode == 2 and "runs on the device engine" in refused.stderr
+    assert "No module named 'none'" in command("train", "none:Mine-v0", cwd=tmp_path).stderr
 
 
 def test_policies_on_simulators_can_be_filmed(tmp_path):

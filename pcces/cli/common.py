@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 import sys
@@ -13,9 +14,11 @@ from typing import Annotated, Any
 
 import typer
 
+from pcces.envs.simulator import Simulator
 from pcces.rl import algorithms
 from pcces.rl.settings import near
 from pcces.rl.train import load
+from pcces.rl.where import elsewhere
 from pcces.runs import Run
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
@@ -41,6 +44,19 @@ Population = Annotated[
 ]
 Further = Annotated[
     list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Any further setting, as often as needed.")
+]
+CostAddress = Annotated[
+    str | None,
+    typer.Option(
+        "--cost",
+        metavar="MODULE:FUNCTION",
+        show_default=False,
+        help="cost(observation, action, info), where a simulator gives no costs.",
+    ),
+]
+Modules = Annotated[
+    list[str] | None,
+    typer.Option("--import", metavar="MODULE", show_default=False, help="Where a task of your own is registered."),
 ]
 OtherEngine = Annotated[
     str | None,
@@ -117,8 +133,31 @@ def look_here(address: str) -> None:
         sys.path.insert(0, str(Path.cwd()))
 
 
-def loaded(paths: Sequence[Path]) -> list[Run]:
-    """The runs in these folders; one that holds several seeds stands for all of them."""
+def function(where: str) -> Any:
+    """A function by its address.
+
+    >>> function("math:hypot")(3, 4)
+    5.0
+    """
+    module, sign, name = where.partition(":")
+    if not sign:
+        raise ValueError(f"--cost takes MODULE:FUNCTION, got {where!r}")
+    look_here(where)
+    home = importlib.import_module(module)
+    if not hasattr(home, name):
+        raise ValueError(f"there is no function {name!r} in {module}")
+    return getattr(home, name)
+
+
+def loaded(paths: Sequence[Path], modules: Sequence[str] | None = None, cost: str | None = None) -> list[Run]:
+    """The runs in these folders; one that holds several seeds stands for all of them.
+
+    A run's folder may come from a stranger, so only modules that the person names are imported.
+    """
+    for module in modules or ():
+        look_here(f"{module}:")
+        importlib.import_module(module)
+    costs = function(cost) if cost is not None else None
     found = []
     for path in paths:
         if not path.exists():
@@ -126,14 +165,24 @@ def loaded(paths: Sequence[Path]) -> list[Run]:
         inside = [file.parent for file in path.glob("seed-*/config.json")]
         inside.sort(key=lambda folder: (len(folder.name), folder.name))  # seed-2 before seed-10
         found += inside if inside and not (path / "config.json").exists() else [path]
-    return [load(path) for path in dict.fromkeys(found)]
+    return [load(path, costs) for path in dict.fromkeys(found)]
 
 
-def finished(paths: Sequence[Path]) -> list[Run]:
-    """Likewise; each must have its policy."""
-    runs = loaded(paths)
+def playable(
+    paths: Sequence[Path], modules: Sequence[str] | None, cost: str | None, engine: str | None = None
+) -> list[Run]:
+    """Likewise; each must have its policy, and a task that can be played there."""
+    runs = loaded(paths, modules, cost)
     for run in runs:
         run.trained()
+        task = elsewhere(run, engine).task
+        try:
+            if isinstance(task, Simulator):
+                task.known()
+        except ModuleNotFoundError as error:
+            raise ImportError(
+                f"{error}, which the task {task.name} comes from: go to its folder, and give --import {error.name}"
+            ) from error
     return runs
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pcces.cli.common import Json, RunFolders, announce, loaded, refusing, together
+from pcces.cli.common import Json, Modules, RunFolders, announce, loaded, refusing, together
 from pcces.runs import Run
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ def plot(
     out: Annotated[
         Path | None, typer.Option(show_default="RUN/curves.png", help="The picture: .png, .pdf or .svg.")
     ] = None,
+    modules: Modules = None,
     as_json: Json = False,
 ) -> None:
     """Draw the curves of runs on one task.
@@ -33,7 +34,7 @@ def plot(
     from pcces import report
 
     with refusing():
-        runs = loaded(paths)
+        runs = loaded(paths, modules)
         names = sorted({run.config["task"] for run in runs})
         if len(names) > 1:
             raise ValueError(
@@ -63,6 +64,7 @@ def report(
     figures: Annotated[
         Path | None, typer.Option(help="Draw its curves into this folder, too, as PNG and PDF.", show_default=False)
     ] = None,
+    modules: Modules = None,
     as_json: Json = False,
 ) -> None:
     """Write one HTML page about one or more runs, or about a study.
@@ -78,7 +80,7 @@ def report(
     from pcces.report import draw_both
 
     with refusing():
-        page, pictures, beside = subject(paths)
+        page, pictures, beside = subject(paths, modules)
     path = page().save(out / beside.name if out is not None and out.is_dir() else out or beside)
     said: dict[str, Any] = {"report": path}
     if figures is not None:
@@ -90,7 +92,7 @@ def report(
 Subject = tuple[Callable[[], "Page"], Callable[[], "dict[str, tuple[list[Chart], int]]"], Path]
 
 
-def subject(paths: Sequence[Path]) -> Subject:
+def subject(paths: Sequence[Path], modules: Sequence[str] | None = None) -> Subject:
     """What a report is about: its page, its pictures (charts and how many stand beside each other), where it goes."""
     from pcces import report
     from pcces.experiments import study_page
@@ -107,7 +109,7 @@ def subject(paths: Sequence[Path]) -> Subject:
         say = partial(typer.echo, err=True)
         return lambda: study_page.study_page(store, say), lambda: study_page.pictures(store), first / "report.html"
     by_task: dict[str, list[Run]] = {}
-    for run in loaded(paths):
+    for run in loaded(paths, modules):
         by_task.setdefault(run.config["task"].replace("/", "-"), []).append(run)
     runs = [run for some in by_task.values() for run in some]
     return (

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from pcces.cli.common import (
+    CostAddress,
     Json,
+    Modules,
     OtherEngine,
     RunFolder,
     RunFolders,
     announce,
     described,
-    finished,
+    playable,
     refusing,
     show,
     text_table,
 )
-from pcces.rl.where import elsewhere
-from pcces.runs import Run
 
 
 def evaluate(
@@ -30,6 +29,8 @@ def evaluate(
     seed: Annotated[int, typer.Option(help="Other episodes.")] = 1_000_000,
     greedy: Annotated[bool, typer.Option("--greedy", help="Always the likeliest action.")] = False,
     engine: OtherEngine = None,
+    modules: Modules = None,
+    cost: CostAddress = None,
     as_json: Json = False,
 ) -> None:
     """Play fresh episodes with a run's policy.
@@ -38,8 +39,7 @@ def evaluate(
     pcces evaluate runs/CartSafe-v0/pcces-default-seed0 --episodes 5000
     """
     with refusing():
-        runs = finished(paths)
-        known_there(runs, engine)
+        runs = playable(paths, modules, cost, engine)
     found = [{"path": run.path, **run.evaluate(episodes, seed, greedy, engine)} for run in runs]
     if as_json:
         show({"runs": found})
@@ -53,12 +53,6 @@ def evaluate(
     typer.echo(text_table(["run", f"mean of {episodes}", "± standard error", ""], rows))
 
 
-def known_there(runs: Sequence[Run], engine: str | None) -> None:
-    """Refuse an engine that cannot play the runs' tasks."""
-    for run in runs:
-        elsewhere(run, engine)
-
-
 def certify(
     paths: RunFolders,
     episodes: Annotated[
@@ -67,6 +61,8 @@ def certify(
     confidence: Annotated[float, typer.Option(help="Between 0 and 1.")] = 0.95,
     seed: Annotated[int, typer.Option(help="Other episodes.")] = 2_000_000,
     engine: OtherEngine = None,
+    modules: Modules = None,
+    cost: CostAddress = None,
     as_json: Json = False,
 ) -> None:
     """Put a run's policy to the test again.
@@ -79,8 +75,7 @@ def certify(
     with refusing():
         if not 0 < confidence < 1:
             raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
-        runs = finished(paths)
-        known_there(runs, engine)
+        runs = playable(paths, modules, cost, engine)
     tested = [run.certified(episodes, seed, confidence, engine) for run in runs]
     if as_json:
         show({"runs": [described(run) for run in tested]})
@@ -103,6 +98,8 @@ def render(
     out: Annotated[Path | None, typer.Option(show_default="RUN/policy.gif", help="The animation.")] = None,
     seed: Annotated[int, typer.Option(help="Another episode.")] = 0,
     greedy: Annotated[bool, typer.Option("--greedy", help="Always the likeliest action.")] = False,
+    modules: Modules = None,
+    cost: CostAddress = None,
     as_json: Json = False,
 ) -> None:
     """Film one episode of a run's policy (GIF).
@@ -113,7 +110,7 @@ def render(
     from pcces.render import film
 
     with refusing():
-        runs = finished([path])
+        runs = playable([path], modules, cost)
         if len(runs) > 1:
             raise ValueError(f"{path} holds {len(runs)} runs: give one of them, such as {runs[0].path}")
         target = out or path / "policy.gif"

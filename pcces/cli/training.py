@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 import os
 import shlex
@@ -15,12 +14,14 @@ import typer
 
 from pcces.cli.common import (
     AlgorithmName,
+    CostAddress,
     Further,
     Json,
     Population,
     PresetName,
     TaskName,
     described,
+    function,
     further,
     given,
     look_here,
@@ -67,10 +68,11 @@ def train(
         float | None,
         typer.Option(help="Seconds after which a simulator's step counts as hung, and its episode as failed."),
     ] = None,
-    cost: Annotated[
+    cost: CostAddress = None,
+    cost_bounds: Annotated[
         str | None,
         typer.Option(
-            metavar="MODULE:FUNCTION", help="cost(observation, action, info), where a simulator gives no costs."
+            metavar="LOW,HIGH", show_default=False, help="What a simulator's step can cost at least and at most."
         ),
     ] = None,
     out: Annotated[
@@ -117,6 +119,8 @@ def train(
             numbers = range(first, first + seeds) if seeds is not None else None
             if cost is not None:
                 asked["cost"] = function(cost)
+            if cost_bounds is not None:
+                asked["cost_bounds"] = bounds_in(cost_bounds)
             folder = out or default_folder(name_, asked, first, numbers)
             wanted: Sequence[int] = numbers or [first]
             together = numbers is not None
@@ -135,20 +139,16 @@ def train(
     conclude(training.runs, folder, as_json)
 
 
-def function(where: str) -> Any:
-    """A function by its address.
+def bounds_in(text: str) -> tuple[float, ...]:
+    """The two numbers in LOW,HIGH.
 
-    >>> function("math:hypot")(3, 4)
-    5.0
+    >>> bounds_in("0,1.5")
+    (0.0, 1.5)
     """
-    module, sign, name = where.partition(":")
-    if not sign:
-        raise ValueError(f"--cost takes MODULE:FUNCTION, got {where!r}")
-    look_here(where)
-    home = importlib.import_module(module)
-    if not hasattr(home, name):
-        raise ValueError(f"there is no function {name!r} in {module}")
-    return getattr(home, name)
+    try:
+        return tuple(map(float, text.split(",")))
+    except ValueError as error:
+        raise ValueError(f"--cost-bounds takes two numbers, such as 0,1; got {text!r}") from error
 
 
 def default_folder(task: str, asked: dict[str, Any], seed: int, seeds: range | None) -> Path:
@@ -193,6 +193,7 @@ def resumed(task: str, path: Path, asked: dict[str, Any]) -> dict[str, Any]:
     )
     kept = {name: config[name] for name in names if name in config}
     limits = {"threshold": config["thresholds"] or None, "entropy_bounds": from_json(config["entropy_bounds"])}
+    limits["cost_bounds"] = tuple(bounds) if (bounds := (config.get("simulator") or {}).get("cost_bounds")) else None
     settings = {name: tuple(v) if isinstance(v, list) else v for name, v in config["settings"].items()}
     return kept | limits | settings | asked
 
@@ -224,14 +225,32 @@ def conclude(runs: Sequence[Run], folder: Path, as_json: bool) -> None:
             typer.echo(seeds_table(runs))
             typer.echo(f"{len(good)} of {len(runs)} certified with {100 * runs[0].config['confidence']:g} % confidence")
         typer.echo(f"report: {report}")
+    for said in advice(runs):
+        typer.echo(said, err=True)
     if len(good) < len(runs):
-        whose = "" if len(runs) == 1 else f" of seeds {', '.join(str(r.config['seed']) for r in runs if r not in good)}"
-        typer.echo(
-            f"not certified: the policy{whose} may break its limits; train longer (--iterations) or allow more"
-            " (--threshold)",
-            err=True,
-        )
         raise typer.Exit(1)
+
+
+def advice(runs: Sequence[Run]) -> list[str]:
+    """What a person may want to do about the certificates."""
+    said = []
+    bad = [run for run in runs if run.certificate is not None and not run.certificate.holds]
+    whose = "" if len(runs) == 1 else f" of seeds {', '.join(str(run.config['seed']) for run in bad)}"
+    if any(run.final.get("failed_episodes") for run in bad):
+        said.append(
+            f"not certified: fresh episodes of the policy{whose} failed; the log names the error and the seeds that bring it"
+            " back (docs/engines.md). If failures become rarer (failed_episodes in metrics.csv), train longer (--iterations)"
+        )
+    elif bad:
+        said.append(
+            f"not certified: the policy{whose} may break its limits; train longer (--iterations) or allow more (--threshold)"
+        )
+    if any(run.certificate is not None and run.certificate.method == "t" and run.problem.cost_names for run in runs):
+        said.append(
+            "a t bound trusts that these episodes show how costs vary; if rare ones may be much larger, say what a step can"
+            " cost at least and at most (--cost-bounds 0,1; in a task of your own, its cost_bounds), and the bound holds for any costs"
+        )
+    return said
 
 
 def seeds_table(runs: Sequence[Run]) -> str:

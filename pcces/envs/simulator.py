@@ -64,7 +64,7 @@ class Simulator:
         if self.cost is forgotten:
             raise ValueError(
                 f"the costs of this run came from a function, which a run folder does not hold: give it again, as in "
-                f"pcces.load(path, cost=...) ({self.name})"
+                f"pcces.load(path, cost=...) or --cost MODULE:FUNCTION ({self.name})"
             )
         if self.spec is not None:
             return self
@@ -277,7 +277,8 @@ def simulator(
     """What `gymnasium.make(name, **options)` gives, ready for `pcces.train`.
 
     Costs come from `cost(observation, action, info)`, or are found by stepping the environment a little: a six-tuple's
-    third value, `info["constraint_costs"]` or `info["cost"]`. `max_steps` is needed only where the environment has no
+    third value, `info["constraint_costs"]` or `info["cost"]`. `cost_bounds` are the least and the most that a step can cost:
+    with them a certificate holds for any distribution of costs (docs/first-policy.md). `max_steps` is needed only where the environment has no
     time limit of its own; it can make a limit shorter, not longer.
 
     >>> s = simulator("CartPole-v1")
@@ -307,9 +308,26 @@ def simulator(
     else:
         limits = tuple(map(float, thresholds)) if isinstance(thresholds, tuple | list) else (float(thresholds),)
     return Simulator(
-        name, int(observations.shape[0]), head, int(limit), names, limits, cost_bounds,
+        name, int(observations.shape[0]), head, int(limit), names, limits, checked_cost_bounds(cost_bounds),
         ENTROPY_BOUNDS.get(name, (-math.inf, math.inf)), spec.reward_threshold, cost, options, spec,
     )  # fmt: skip
+
+
+def checked_cost_bounds(bounds: tuple[float, float] | None) -> tuple[float, float] | None:
+    """The least and the most that a step can cost, if they are given.
+
+    >>> checked_cost_bounds((1, 0))
+    Traceback (most recent call last):
+    ...
+    ValueError: cost_bounds are the least and the most that a step can cost, two finite numbers low < high; got (1, 0)
+    """
+    if bounds is None:
+        return None
+    if len(bounds) != 2 or not -math.inf < bounds[0] < bounds[1] < math.inf:
+        raise ValueError(
+            f"cost_bounds are the least and the most that a step can cost, two finite numbers low < high; got {bounds}"
+        )
+    return float(bounds[0]), float(bounds[1])
 
 
 def _head(name: str, observations: Any, actions: Any) -> Discrete | Continuous:

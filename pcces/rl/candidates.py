@@ -59,6 +59,10 @@ class Candidates:
         error = np.sqrt((self.squares + USUAL * usual) / (np.maximum(n - 1, 1) + USUAL) / n)
         return self.y + z * error
 
+    def deviation(self, i: int) -> np.ndarray:
+        """The standard deviations of the constraints of candidate i, over all episodes played with it."""
+        return np.sqrt(self.squares[i, 1:] / max(self.n[i] - 1, 1))
+
     def order(self, z: float) -> np.ndarray:
         """Best first: by f among those whose constraints hold, then by how much they do not."""
         upper = self.upper(z)

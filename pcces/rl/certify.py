@@ -70,8 +70,12 @@ def certify(
     seed: int,
     confidence: float = 0.95,
     look: int | None = None,
+    noise: np.ndarray | float = 0.0,
 ) -> tuple[Certificate, Any]:
-    """Put one policy to the test on fresh episodes; `look` counts the tests of one run, which share the confidence."""
+    """Put one policy to the test on fresh episodes; `look` counts the tests of one run, which share the confidence.
+
+    `noise` are the constraints' standard deviations in earlier episodes of this policy, for bounds that depend on them.
+    """
     outcome = play(x, normalizer, episodes, seed)
     y = np.asarray(problem.outputs(outcome), dtype=float)
     samples = y[:, 1:]
@@ -80,7 +84,7 @@ def certify(
         return Certificate(False, confidence, (math.inf,) * samples.shape[1], episodes, "t", look or 1), outcome
     if samples.shape[1] == 0:
         return Certificate(True, confidence, (), episodes, "exact", look or 1), outcome
-    bounds, method = upper_bounds(samples, error, ranges(task, policy, problem, x))
+    bounds, method = upper_bounds(samples, error, ranges(task, policy, problem, x), noise)
     holds = bool(np.all(bounds <= 0))
     return Certificate(holds, confidence, tuple(map(float, bounds)), episodes, method, look or 1), outcome
 
@@ -123,7 +127,17 @@ def choose(
     for look, i in enumerate(sorted(rank, key=rank.__getitem__)[:LOOKS], 1):
         x, normalizer = candidates.x[i], normalizer_of(candidates.mean[i], candidates.std[i])
         certificate, outcome = certify(
-            task, policy, problem, play, x, normalizer, plans[i][0], seed + look, confidence, look
+            task,
+            policy,
+            problem,
+            play,
+            x,
+            normalizer,
+            plans[i][0],
+            seed + look,
+            confidence,
+            look,
+            candidates.deviation(i),
         )
         worst = max(certificate.upper_bounds, default=-math.inf)
         if certificate.holds or best is None or worst < best[0]:

@@ -59,7 +59,8 @@ def train(
     `ray_address` (or on this machine); None takes the device where it can. `workers`: how many (None: one a core, or as
     many as the cluster has CPUs); the result does not depend on it. A simulator's step may take `step_timeout` seconds
     before its worker is ended and the episode counts as failed. `cost(observation, action, info)` gives the cost(s) of a
-    step where the environment itself does not.
+    step where the environment itself does not, and `cost_bounds` says what it can be at least and at most, so that the
+    certificate need not trust that rare large costs were seen.
 
     `algorithm` is "pcces" or one of the baselines it is compared with: "openes", "asebo", "ppo-lag", "rcpo", "cpo". All
     leave the same folder, metrics, report and certificate. An iteration of the last three is an epoch of `epoch_steps`
@@ -96,6 +97,7 @@ def train_seeds(
     ray_address: str | None = None,
     step_timeout: float | None = None,
     cost: CostFunction | None = None,
+    cost_bounds: tuple[float, float] | None = None,
     progress: bool | None = None,
     callback: Callable[[list[Run]], Any] | None = None,
     report: bool = True,
@@ -111,7 +113,7 @@ def train_seeds(
     """
     training = prepare(
         task, seeds, algorithm, preset, iterations, population, threshold, engine, workers, out, resume, confidence,
-        certify_episodes, entropy_bounds, ray_address, step_timeout, cost, **settings,
+        certify_episodes, entropy_bounds, ray_address, step_timeout, cost, cost_bounds, **settings,
     )  # fmt: skip
     training.run(progress, callback, report)
     return training.runs
@@ -135,6 +137,7 @@ def prepare(
     ray_address: str | None = None,
     step_timeout: float | None = None,
     cost: CostFunction | None = None,
+    cost_bounds: tuple[float, float] | None = None,
     **settings: Any,
 ) -> Training:
     """Check everything that can be checked before any work, and make the runs of `train_seeds`, ready to go.
@@ -145,7 +148,7 @@ def prepare(
     ValueError: population must be an even number of at least 4 (directions come in mirrored pairs), got 7
     """
     found = algorithms.find(algorithm)
-    made, engine = where.find(task, engine, cost)
+    made, engine = where.find(task, engine, cost, cost_bounds)
     asked_of_it = where.checked(engine, workers, ray_address, step_timeout)
     if certify_episodes is None:
         certify_episodes = where.CERTIFY_EPISODES[engine]
@@ -179,7 +182,7 @@ def prepare(
     runs = []
     for number, path in zip(seeds, paths):
         config = {
-            "task": made.name,
+            "task": task if isinstance(task, str) and ":" in task else made.name,
             "algorithm": algorithm,
             "preset": preset,
             "seed": number,
@@ -433,7 +436,7 @@ def load(path: str | Path, cost: CostFunction | None = None) -> Run:
     if config.get("simulator"):
         task = where.remembered(config["task"], config["simulator"], cost)
     else:
-        task = where.find(config["task"], "device")[0]
+        task = where.known(config["task"])
     settings = config["settings"]
     problem = problem_for(
         task,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pcces.envs import make, tasks
 from pcces.envs.registry import ALIASES, in_jax
-from pcces.envs.simulator import CostFunction, Simulator, simulator
+from pcces.envs.simulator import CostFunction, Simulator, checked_cost_bounds, simulator
 from pcces.envs.task import Continuous, Task
 from pcces.rl import algorithms
 
@@ -35,15 +36,39 @@ def name_of(task: str | Task | Simulator) -> str:
 
 
 def find(
-    task: str | Task | Simulator, engine: str | None = None, cost: CostFunction | None = None
+    task: str | Task | Simulator,
+    engine: str | None = None,
+    cost: CostFunction | None = None,
+    cost_bounds: tuple[float, float] | None = None,
 ) -> tuple[Task | Simulator, str]:
     """The task, and the engine that plays it: None means the device for JAX tasks and local workers for anything else.
+
+    MODULE:NAME imports the module first, which registers the task with Gymnasium or with `pcces.envs`.
 
     >>> find("CartPole-v1")[1], find("CartPole-v1", "local")[0].max_steps
     ('device', 500)
     """
     if engine is not None and engine not in ENGINES:
         raise ValueError(f"unknown engine {engine!r}; there are {', '.join(ENGINES)}")
+    found, engine = _find(_registered(task), engine, cost)
+    if cost_bounds is None:
+        return found, engine
+    if engine == "device":
+        raise ValueError(f"{found.name} is a task in JAX, and says itself what a step costs: its `cost_bounds`")
+    assert isinstance(found, Simulator)
+    return replace(found, cost_bounds=checked_cost_bounds(cost_bounds)), engine
+
+
+def _registered(task: str | Task | Simulator) -> str | Task | Simulator:
+    """The task that a module registers with us, by its name; what Gymnasium knows keeps its module."""
+    if not isinstance(task, str) or ":" not in task:
+        return task
+    module, _, name = task.partition(":")
+    importlib.import_module(module)
+    return name if in_jax(name) else task
+
+
+def _find(task: str | Task | Simulator, engine: str | None, cost: CostFunction | None) -> tuple[Task | Simulator, str]:
     name = name_of(task)
     compiled = isinstance(task, Task) or in_jax(name)
     if engine is None:
@@ -120,6 +145,10 @@ def _by_workers(task: Task, cost: CostFunction | None) -> Simulator:
 
     if task.name.startswith("brax/"):
         raise ValueError(f"{task.name} runs on the device engine only: one step at a time it would take forever")
+    if not type(task).__module__.startswith("pcces."):
+        raise ValueError(
+            f"{task.name} is a task of your own in JAX, which workers do not know: it runs on the device engine"
+        )
     theirs = task.name in gymnasium.registry and not task.cost_names
     found = simulator(task.name if theirs else f"pcces/{task.name}", cost)
     if cost is None and task.cost_names:
@@ -127,6 +156,24 @@ def _by_workers(task: Task, cost: CostFunction | None) -> Simulator:
             found, cost_names=task.cost_names, thresholds=tuple(task.thresholds), cost_bounds=task.cost_bounds
         )
     return replace(found, name=task.name, entropy_bounds=task.entropy_bounds)
+
+
+def known(name: str) -> Task:
+    """The task in JAX of a run folder, which may come from a stranger: the module that registers it is not imported here.
+
+    >>> known("dam:Dam-v0")
+    Traceback (most recent call last):
+    ...
+    ValueError: unknown task 'dam:Dam-v0': import its module first (`import dam`, or --import dam from the folder it is in)
+    """
+    module, _, own = name.rpartition(":")
+    if module and not in_jax(own):
+        raise ValueError(
+            f"unknown task {name!r}: import its module first (`import {module}`, or --import {module} from the folder it is in)"
+        )
+    found = find(own, "device")[0]
+    assert isinstance(found, Task)
+    return found
 
 
 def remembered(name: str, data: dict[str, Any], cost: CostFunction | None) -> Simulator:
