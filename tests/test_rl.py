@@ -672,6 +672,24 @@ def test_iterates_that_a_look_does_not_tell_apart_are_judged_by_all_their_episod
     assert choose(1.0) == 1.0
 
 
+@pytest.mark.parametrize(("disaster", "holds"), [(0.0, True), (300.0, True), (2e4, False)])
+def test_a_disaster_that_was_seen_in_training_is_not_forgotten_in_the_test(disaster, holds):
+    task = type("Unbounded", (TwoCosts,), {"cost_bounds": None})()  # so that the bound is Student's
+    problem = problem_for(task, 0.0, threshold=(5.0, 100.0), entropy_bounds=(-math.inf, math.inf))
+    policy = policy_for(task)
+
+    def play(x, normalizer, episodes, seed):
+        zeros = np.zeros(episodes)
+        return Outcome(zeros, zeros, np.zeros((2, episodes)), zeros, zeros + 7)
+
+    candidates = Candidates(policy.size, 4, 3)
+    y = np.tile([0.0, -5.0, -100.0], (64, 1))
+    y[10, 1] += disaster
+    candidates.add(np.zeros(policy.size), np.zeros(4), np.ones(4), estimate(y), True)
+    certificate = certify.choose(task, policy, problem, play, candidates, 400, seed=0)[2]
+    assert certificate.holds is holds and certificate.samples >= 400
+
+
 def test_a_run_that_ends_infeasible_says_so():
     run = train("CartSafe-v0", threshold=0.01, **TINY)
     assert not run.certificate.holds

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pcces.certificate import Certificate, expected_width, spend, upper_bounds
+from pcces.certificate import Certificate, expected_width, plausible_deviation, spend, upper_bounds
 from pcces.envs.simulator import Simulator
 from pcces.envs.task import Task
 from pcces.estimation import estimate
@@ -117,8 +117,9 @@ def choose(
         y = np.asarray(problem.outputs(play(x, normalizer, episodes // 2, seed)), dtype=float)
         y = np.where(np.isfinite(y), y, math.inf)  # where an episode failed
         f[i] = y[:, 0]
-        plans[i] = _plan(y[:, 1:], episodes, confidence, ranges(task, policy, problem, x))
         candidates.learn(i, estimate(y))
+        limits = ranges(task, policy, problem, x)
+        plans[i] = _plan(y[:, 1:], episodes, confidence, limits, 0.0 if limits else candidates.deviation(i))
     known = candidates.upper(1.0)[:, 0]
     first = min(f, key=lambda i: (plans[i][1], f[i].mean()))
     alike = _alike(np.array(list(f.values())), list(f).index(first))
@@ -165,17 +166,22 @@ def _alike(f: np.ndarray, best: int) -> np.ndarray:
 
 
 def _plan(
-    c: np.ndarray, episodes: int, confidence: float, limits: list[tuple[float, float]] | None
+    c: np.ndarray,
+    episodes: int,
+    confidence: float,
+    limits: list[tuple[float, float]] | None,
+    noise: np.ndarray | float = 0.0,
 ) -> tuple[int, float]:
     """How many episodes a test should have to be passed, and how much the constraints still lack if even the most are
     too few: a policy close to its limit, or costs that could be much higher than they were, need more of them."""
     if not np.all(np.isfinite(c)):
         return episodes, math.inf
     lacks: float = 0.0
+    deviation = plausible_deviation(c, noise)
     for needed in (episodes * factor for factor in (1, 2, 4, 8, MOST_EPISODES)):
         # One and a half standard errors more than expected: the mean seen here is uncertain, and so will be the next.
-        unsure = 1.5 * c.std(0) * math.sqrt(1 / len(c) + 1 / needed)
-        upper = c.mean(0) + unsure + expected_width(c.std(0), needed, spend(confidence, 1), limits)
+        unsure = 1.5 * deviation * math.sqrt(1 / len(c) + 1 / needed)
+        upper = c.mean(0) + unsure + expected_width(deviation, needed, spend(confidence, 1), limits)
         lacks = max(float(np.max(upper, initial=-math.inf)), 0.0)
         if lacks == 0:
             break
