@@ -15,6 +15,7 @@ import io
 import json
 import math
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -100,10 +101,12 @@ class Run:
         confidence: float = 0.95,
         engine: str | None = None,
         progress: bool | None = None,
+        greedy: bool = False,
     ) -> Certificate:
         """Put the policy to the test again, on fresh episodes, as many as the run's own certificate took unless `episodes`
-        says otherwise; `engine` and `progress` as for `evaluate`."""
-        return cast(Certificate, self.certified(episodes, seed, confidence, engine, progress).certificate)
+        says otherwise; `engine` and `progress` as for `evaluate`. `greedy`: with the likeliest actions, as `policy` gives
+        them without a generator; a run's own certificate speaks of actions that are drawn."""
+        return cast(Certificate, self.certified(episodes, seed, confidence, engine, progress, greedy).certificate)
 
     def certified(
         self,
@@ -112,6 +115,7 @@ class Run:
         confidence: float = 0.95,
         engine: str | None = None,
         progress: bool | None = None,
+        greedy: bool = False,
     ) -> Run:
         """The same run with what other fresh episodes say of its policy."""
         from pcces.rl.certify import certify
@@ -122,6 +126,7 @@ class Run:
         fresh = self.certificate.samples if episodes is None else episodes
         there = elsewhere(self, engine)
         with playing(there, progress) as play:
+            play = partial(play, greedy=greedy)
             certificate, outcome = certify(
                 there.task, self.shape, self.problem, play, x, normalizer, fresh, seed, confidence
             )

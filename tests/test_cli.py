@@ -221,6 +221,11 @@ def test_certify(one):
     assert few.exit_code == 1 and few.stdout.startswith("NOT CERTIFIED")
     assert few.stderr == f"{one.folder}: the means keep their limits; more episodes may show it: --episodes 8\n"
     own = json.loads((one.folder / "certificate.json").read_text())["certificate"]["samples"]
+    (greedy,) = json.loads(here("certify", one.folder, "--episodes", 50, "--greedy", "--json").stdout)["runs"]
+    (evaluated,) = json.loads(
+        here("evaluate", one.folder, "--episodes", 50, "--seed", 2_000_000, "--greedy", "--json").stdout
+    )["runs"]
+    assert greedy["fresh_episodes"]["return"] == evaluated["return"]
     (again,) = json.loads(here("certify", one.folder, "--json").stdout)["runs"]
     assert again["certificate"]["samples"] == own
     sure = json.loads(here("certify", one.folder, "--episodes", 50, "--confidence", 0.999, "--json").stdout)["runs"][0]

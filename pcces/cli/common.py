@@ -54,6 +54,7 @@ CostAddress = Annotated[
         help="cost(observation, action, info), where a simulator gives no costs.",
     ),
 ]
+Greedy = Annotated[bool, typer.Option("--greedy", help="Always the likeliest action, instead of drawing it.")]
 Modules = Annotated[
     list[str] | None,
     typer.Option("--import", metavar="MODULE", show_default=False, help="Where a task of your own is registered."),

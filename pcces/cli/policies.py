@@ -9,6 +9,7 @@ import typer
 
 from pcces.cli.common import (
     CostAddress,
+    Greedy,
     Json,
     Modules,
     OtherEngine,
@@ -27,7 +28,7 @@ def evaluate(
     paths: RunFolders,
     episodes: Annotated[int, typer.Option(min=2)] = 1000,
     seed: Annotated[int, typer.Option(help="Other episodes.")] = 1_000_000,
-    greedy: Annotated[bool, typer.Option("--greedy", help="Always the likeliest action.")] = False,
+    greedy: Greedy = False,
     engine: OtherEngine = None,
     modules: Modules = None,
     cost: CostAddress = None,
@@ -60,6 +61,7 @@ def certify(
     ] = None,
     confidence: Annotated[float, typer.Option(help="Between 0 and 1.")] = 0.95,
     seed: Annotated[int, typer.Option(help="Other episodes.")] = 2_000_000,
+    greedy: Greedy = False,
     engine: OtherEngine = None,
     modules: Modules = None,
     cost: CostAddress = None,
@@ -76,7 +78,7 @@ def certify(
         if not 0 < confidence < 1:
             raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
         runs = playable(paths, modules, cost, engine)
-    tested = [run.certified(episodes, seed, confidence, engine) for run in runs]
+    tested = [run.certified(episodes, seed, confidence, engine, greedy=greedy) for run in runs]
     if as_json:
         show({"runs": [described(run) for run in tested]})
     else:
@@ -97,7 +99,7 @@ def render(
     path: RunFolder,
     out: Annotated[Path | None, typer.Option(show_default="RUN/policy.gif", help="The animation.")] = None,
     seed: Annotated[int, typer.Option(help="Another episode.")] = 0,
-    greedy: Annotated[bool, typer.Option("--greedy", help="Always the likeliest action.")] = False,
+    greedy: Greedy = False,
     modules: Modules = None,
     cost: CostAddress = None,
     as_json: Json = False,
