@@ -226,7 +226,8 @@ def _safe() -> Experiment:
         note=(
             "Where the costs of a policy's episodes have a standard deviation of more than half their limit, that is on all tasks but the mountain"
             " car, PCCES has the preset noisy, and on PointButton1 a lower price of costs to begin with (rho 0.1, below). Only PCCES is held to the paper's limits on the"
-            " entropy as well; on the mountain car these cost it 1.9 (findings), since random actions use up fuel."
+            " entropy as well; on the mountain car these cost it 1.9 (findings), since random actions use up fuel. On CartSafe CPO usually ends about 1 of"
+            " 507 higher; of three repeats of these seeds one showed that clearly (findings), and the last is reported."
         ),
     )
 

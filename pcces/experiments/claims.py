@@ -194,7 +194,18 @@ def feasible_where_others_are_not(_: Experiment, found: Sequence[Found]) -> Find
     )
     remarks.append(f"Runs of PCCES that end training above the limit: {count(_over(ours), _runs(ours))}.")
     some = [one for one in comparisons(found) if one.theirs.asked.algorithm in SAFE_RIVALS]
-    return Finding(parts, remarks=[*remarks, _steps(some)] if some else remarks)
+    return Finding(parts, remarks=[*remarks, _on_the_way(some), _steps(some)] if some else remarks)
+
+
+def _on_the_way(some: Sequence[Comparison]) -> str:
+    """How often the policies that a search stands at are over the limit, beside the others'."""
+    shares = [[dict(zip(of.runs, of.values("over"))) for of in (one.ours, one.theirs)] for one in some]
+    words = [verdict(difference(*both)) for both in shares]
+    return (
+        f"Of the policies that the search stands at, iteration by iteration, the share over the limit is lower than the other's in"
+        f" {words.count('lower')}, not clearly different in {words.count('no clear difference')}, higher in {words.count('higher')} of"
+        f" {len(words)} comparisons."
+    )
 
 
 def _labelled(found: Sequence[Found]) -> dict[str, list[Found]]:

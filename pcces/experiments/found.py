@@ -132,11 +132,6 @@ def known(experiment: Experiment, store: Store) -> list[Found]:
     return found
 
 
-def tuned(found: Iterable[Found]) -> list[Found]:
-    """Without the arms that follow the paper to the letter."""
-    return [one for one in found if one.asked.preset == "default"]
-
-
 def by_task(found: Iterable[Found]) -> dict[str, list[Found]]:
     """In the order of the arms."""
     tasks: dict[str, list[Found]] = {}

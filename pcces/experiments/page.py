@@ -11,7 +11,7 @@ from pcces.experiments.arms import Store
 from pcces.experiments.catalogue import EXPERIMENTS, HEADLINES, Experiment, Headline
 from pcces.experiments.claims import REPRODUCED, Finding
 from pcces.experiments.curves import columns, drawn, outcomes, panels
-from pcces.experiments.found import Found, known, tuned
+from pcces.experiments.found import Found, known
 from pcces.experiments.tables import AT_A_GLANCE, Rows, beside, finals, in_short, judged, made_on, scale
 from pcces.report import draw, draw_dots
 
@@ -47,12 +47,11 @@ def page(store: Store, pictures: Path, beside_: Path) -> str:
 def glance(found: Sequence[Found], pictures: Path, beside_: Path) -> str:
     """Safe training in one table and one picture; the README has them, too."""
     lines = ["## At a glance", ""]
-    shown = tuned(found)
-    if not shown:
+    if not found:
         return "\n".join([*lines, "Nothing has run yet.", ""])
-    picture = draw(drawn(shown), pictures / "glance.png", columns=2)
+    picture = draw(drawn(found), pictures / "glance.png", columns=2)
     return "\n".join(
-        [*lines, AT_A_GLANCE, "", *at_a_glance(shown), "", f"![{ALT}]({os.path.relpath(picture, beside_)})", ""]
+        [*lines, AT_A_GLANCE, "", *at_a_glance(found), "", f"![{ALT}]({os.path.relpath(picture, beside_)})", ""]
     )
 
 

@@ -8,7 +8,7 @@ from pcces.experiments.arms import Store
 from pcces.experiments.catalogue import EXPERIMENTS, HEADLINES, Experiment
 from pcces.experiments.claims import EXCEEDED, NOT_REACHED, REPRODUCED, Finding
 from pcces.experiments.curves import columns, drawn, outcomes, panels, traces
-from pcces.experiments.found import Found, known, machine, tuned
+from pcces.experiments.found import Found, known, machine
 from pcces.experiments.page import answer, complete, together
 from pcces.experiments.policies import films
 from pcces.experiments.tables import AT_A_GLANCE, Rows, beside, finals, in_short, judged, made_on, scale
@@ -36,7 +36,7 @@ NUMBERS = (
 def study_page(store: Store, say: Callable[[str], None] = lambda text: None) -> Page:
     """The page about all results there are; `say` is told what takes long."""
     results = {name: known(experiment, store) for name, experiment in EXPERIMENTS.items()}
-    sections: list[Section] = glance(tuned(results["safe"]))
+    sections: list[Section] = glance(results["safe"])
     for headline in HEADLINES:
         found = together(headline.experiments, results)
         finding = headline.judge(EXPERIMENTS[headline.experiments[0]], found)

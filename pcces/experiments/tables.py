@@ -15,7 +15,11 @@ from pcces.experiments.statistics import interquartile_mean, mean_interval, verd
 from pcces.rl.progress import duration
 
 Rows = list[list[str]]
-AT_A_GLANCE = "Return of the policy returned, how many of them are certified, and the share of training iterations over the limit."
+AT_A_GLANCE = (
+    "Mean return of the policies returned; how many of them are certified to keep the limit; share of training iterations whose policy"
+    " (not the samples tried around it) is over the limit. An iteration of PCCES plays more steps than one of the others: the tables below"
+    " say how many."
+)
 
 
 def in_short(found: Sequence[Found]) -> tuple[list[str], Rows]:
