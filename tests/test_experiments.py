@@ -12,7 +12,16 @@ from typer.testing import CliRunner
 from pcces.cli import app
 from pcces.experiments import claims, curves, measures
 from pcces.experiments.arms import Arm, Store, ends, rounded, thinned
-from pcces.experiments.catalogue import EXPERIMENTS, FIRST_SEED, HEADLINES, POPULATIONS, SCALES, Reported, scaled
+from pcces.experiments.catalogue import (
+    EXPERIMENTS,
+    FIRST_SEED,
+    HEADLINES,
+    POPULATIONS,
+    SCALES,
+    TOO_SLOW,
+    Reported,
+    scaled,
+)
 from pcces.experiments.found import at_equal_steps, comparisons, known, named
 from pcces.experiments.page import answer, page, section
 from pcces.experiments.statistics import band, beside_paper, clear_at_once, difference, mean_interval, verdict, wins
@@ -403,10 +412,15 @@ def test_every_experiment_is_sound(name, scale):
     assert keys and len(set(keys)) == len(keys)
     assert set(EXPERIMENTS[name].reported) <= {arm.key for arm in EXPERIMENTS[name].arms}
     assert set(EXPERIMENTS[name].measures) <= set(measures.MEASURES)
-    assert scaled(e, scale, 4, 7).seeds == 4 and scaled(e, scale, 4, 7).arms[0].iterations == 7
+    few = scaled(EXPERIMENTS[name], scale, 1, 2)
+    assert few.seeds == 1 and {arm.iterations for arm in few.arms} == {2}
+    more = scaled(EXPERIMENTS[name], scale, 99, 10**6)
+    assert more.seeds == EXPERIMENTS[name].seeds and max(arm.iterations for arm in more.arms) <= 1000
     assert all(arm.resolved() for arm in e.arms)
     assert all((", noisy preset" in named(arm)) == (arm.settings.get("recombination") == "none") for arm in e.arms)
-    both = [arm for arm in EXPERIMENTS[name].arms if scale == "paper" or arm.population not in POPULATIONS[1:]]
+    both = list(EXPERIMENTS[name].arms)
+    if scale == "quick":
+        both = [arm for arm in both if arm.population not in POPULATIONS[1:] and arm.task not in TOO_SLOW]
     for small in (e, scaled(EXPERIMENTS[name], scale, 2, 7)):  # what the paper reported stands beside smaller arms, too
         for whole, arm in zip(both, small.arms, strict=True):
             assert small.reported.get(arm.key) == EXPERIMENTS[name].reported.get(whole.key)
@@ -420,18 +434,23 @@ def test_the_study_runs_what_the_preset_for_noisy_tasks_gives_to_users():
 def test_what_is_quick_plays_few_episodes_on_noisy_tasks():
     arms = {(arm.task, arm.algorithm): arm for arm in scaled(EXPERIMENTS["safe"], "quick", None, None).arms}
     car = arms["CarGoal1-v0", "pcces"].resolved()
-    assert (car["population"], car["episodes"], car["initial_tries"], car["iterations"]) == (64, 64, 1, 5)
-    assert car["recombination"] == "none" and arms["CarGoal1-v0", "cpo"].iterations == 5
+    assert (car["population"], car["episodes"], car["initial_tries"], car["iterations"]) == (32, 32, 1, 3)
+    assert car["recombination"] == "none" and arms["CarGoal1-v0", "cpo"].iterations == 3
+    assert arms["CarGoal1-v0", "cpo"].keywords()["certify_episodes"] == 10
 
 
 def test_time_left_is_told_by_what_this_study_did(tmp_path):
     jobs = [
-        Job(Arm("CartPole-v0", iterations=100), [0], done=60, found=40),
+        Job(Arm("CartPole-v0", iterations=100), [0], begun=True, started=time.perf_counter() - 10, done=60, found=40),
         Job(Arm("CartPole-v1", iterations=100), [0]),
     ]
-    study = Study(jobs, Store(tmp_path), started=time.perf_counter() - 10)
-    assert study.share == pytest.approx(0.3)
-    assert study.seconds_left() == pytest.approx(70, rel=0.05)  # ten seconds for a tenth, and seven tenths are left
+    study = Study(jobs, Store(tmp_path))
+    assert study.share == pytest.approx(0.3 / 1.1)
+    # Ten seconds for 20 iterations; 50 are left, counting the certificate as ten, and then 110.
+    assert study.seconds_left() == pytest.approx(80, rel=0.05)
+    jobs.append(Job(Arm("CartPole-v1", iterations=100), [1], begun=True, started=1.0, seconds=11.0))
+    assert study.seconds_left() == pytest.approx(25 + 11, rel=0.05)  # the second task is faster, as is known now
+    del jobs[2]
     jobs[0].done = 40
     assert study.seconds_left() is None
 

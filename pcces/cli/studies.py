@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import signal
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -19,8 +20,8 @@ from pcces.experiments.catalogue import EXPERIMENTS, Experiment, scaled
 from pcces.experiments.found import known, named
 from pcces.experiments.page import page, table
 from pcces.experiments.policies import keep
-from pcces.experiments.study import Study, jobs_for
-from pcces.experiments.tables import finals
+from pcces.experiments.study import Job, Study, jobs_for
+from pcces.experiments.tables import finals, judged
 from pcces.rl import where
 from pcces.rl.progress import duration
 
@@ -68,6 +69,7 @@ def reproduce(
             none_of(scale=scale, seeds=seeds, iterations=iterations, task=task, algorithm=algorithm, engine=engine)
         chosen = [scaled(find(name), scale or "quick", seeds, iterations) for name in names or []]
         studied = only(chosen, task, algorithm)
+        within_protocol([find(name) for name in names or []], seeds, iterations)
         if engine == "device":
             for name in dict.fromkeys(arm.task for e in studied for arm in e.arms):
                 where.find(name, engine)  # a simulator is none of its tasks
@@ -86,7 +88,7 @@ def reproduce(
     if write is not None:
         text = page(store, write.parent / "img" / "results", write.parent)
         write.write_text(text, encoding="utf-8")
-    show(chosen or list(EXPERIMENTS.values()), store, failed, write, bool(names), as_json)
+    show(studied or list(EXPERIMENTS.values()), store, failed, write, bool(names), as_json)
     if failed:
         raise typer.Exit(1)
 
@@ -119,6 +121,25 @@ def at_least_one(**given: int | None) -> None:
     for name, value in given.items():
         if value is not None and value < 1:
             raise ValueError(f"--{name} must be at least 1, got {value}")
+
+
+def within_protocol(experiments: Sequence[Experiment], seeds: int | None, iterations: int | None) -> None:
+    """Refuse more than any of the experiments has: the pages about them would not show it.
+
+    >>> within_protocol([EXPERIMENTS["mu"]], seeds=10, iterations=None)
+    Traceback (most recent call last):
+    ...
+    ValueError: the protocol has 5 seeds: --seeds can only be fewer (`pcces train` takes any number)
+    """
+    most = {
+        "seeds": (seeds, max((e.seeds for e in experiments), default=0)),
+        "iterations": (iterations, max((arm.iterations for e in experiments for arm in e.arms), default=0)),
+    }
+    for name, (given, has) in most.items():
+        if experiments and given is not None and given > has:
+            raise ValueError(
+                f"the protocol has {has} {name}: --{name} can only be fewer (`pcces train` takes any number)"
+            )
 
 
 def none_of(**given: Any) -> None:
@@ -170,6 +191,7 @@ def run(study: Study) -> None:
     """Run a study with a display of how far it is, and how long it will take."""
     if not study.jobs:
         return
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what a batch system ends us with leaves nothing behind
     with Display(study) as display:
         try:
             study.run(display.update)
@@ -205,17 +227,24 @@ class Display:
     def line(self) -> str:
         """The whole study in a line."""
         s, left = self.study, self.study.seconds_left()
-        done = sum(job.seconds > 0 for job in s.jobs)
+        done, failed = sum(job.finished for job in s.jobs), len(s.failed)
         time_left = f", {duration(left)} left" if left is not None and done < len(s.jobs) else ""
-        return f"{done} of {len(s.jobs)} arms, {100 * s.share:.0f} %{time_left}"
+        return (
+            f"{done} of {len(s.jobs)} arms{f' ({failed} failed)' if failed else ''}, {100 * s.share:.0f} %{time_left}"
+        )
 
     def running(self) -> list[str]:
         """What is being trained."""
         return [
-            f"{job.arm.task} {named(job.arm)}: {job.done}/{job.arm.iterations}"
+            f"{job.arm.task} {named(job.arm)}: {self.far(job)}"
             for job in self.study.jobs
-            if job.begun and not job.seconds
+            if job.begun and not job.finished
         ]
+
+    @staticmethod
+    def far(job: Job) -> str:
+        """How far one is."""
+        return "certifying" if job.done >= job.arm.iterations else f"{job.done:.0f}/{job.arm.iterations}"
 
     def __exit__(self, *_: object) -> None:
         if self._live is not None:
@@ -241,7 +270,8 @@ def show(
         scale = f", {e.seeds} seed{'s' * (e.seeds != 1)}, {lengths} iterations" if ran else ""
         typer.echo(f"{e.name}: {e.title} ({e.where}); {len(found)} of {len(e.arms)} arms have results{scale}")
         if ran and found:
-            typer.echo("\n".join(table(*finals(e, found))) + "\n")
+            typer.echo("\n".join(table(*finals(e, found))))
+            typer.echo(f"{judged(EXPERIMENTS[e.name], found)[0]}; the whole page: pcces report {store.folder}\n")
     for one in failed:
         last = one["error"].strip().splitlines()[-1]
         typer.echo(f"failed: {one['task']} {one['arm']}: {last}", err=True)

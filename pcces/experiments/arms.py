@@ -42,6 +42,7 @@ class Arm:
     population: int | None = None
     threshold: float | None = None
     settings: dict[str, Any] = field(default_factory=dict)
+    certify_episodes: int | None = None  # where other than usual
 
     @property
     def label(self) -> str:
@@ -59,11 +60,12 @@ class Arm:
         given |= {"preset": self.preset} if self.preset != "default" else {}
         given |= {"population": self.population} if self.population is not None else {}
         given |= {"threshold": self.threshold} if self.threshold is not None else {}
+        given |= {"certify_episodes": self.certify_episodes} if self.certify_episodes is not None else {}
         return given | {name: tuple(v) if isinstance(v, list) else v for name, v in self.settings.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for JSON."""
-        return asdict(self)
+        return {name: v for name, v in asdict(self).items() if name != "certify_episodes" or v is not None}
 
     def resolved(self) -> dict[str, Any]:
         """Every setting, those included that the arm leaves at their defaults.
@@ -73,7 +75,8 @@ class Arm:
         """
         from pcces.rl.algorithms import find
 
-        given = {name: v for name, v in self.keywords().items() if name not in ("algorithm", "preset", "threshold")}
+        others = ("algorithm", "preset", "threshold", "certify_episodes")
+        given = {name: v for name, v in self.keywords().items() if name not in others}
         chosen = find(self.algorithm).settings(self.preset, **given)
         return dict(json.loads(json.dumps(chosen.to_dict())))
 

@@ -70,6 +70,7 @@ class Experiment:
     note: str = ""  # how the paper was read where it leaves a choice
     source: str = "paper"  # of the claim and of the numbers reported
     keeps: bool = False  # whether the best policies of PCCES are kept, and shown at work
+    ends: bool = False  # whether the reported numbers are of the end of training, and so are to stand beside those
 
     @property
     def numbers(self) -> range:
@@ -91,17 +92,15 @@ class Experiment:
 
 
 SCALES = ("paper", "quick")
-QUICK_SEEDS, QUICK_ITERATIONS, QUICK_EPISODES = 2, 30, 5  # a simulator's iterations are slow
-QUICK_NOISY = {
-    "episodes": 64,
-    "metric_episodes": 64,
-    "member_episodes": 1,
-    "initial_tries": 1,
-}  # and so are many episodes
+QUICK_SEEDS, QUICK_ITERATIONS, QUICK_TEST = 2, 30, 50
+SLOW_ITERATIONS, SLOW_TEST = 3, 10  # of simulators, whose episodes are slow
+QUICK_NOISY = {"episodes": 32, "metric_episodes": 32, "member_episodes": 1, "initial_tries": 1}
+QUICK_EPOCH = {"epoch_steps": 10_000}
+TOO_SLOW = ("Walker2DBulletEnv-v0", "AntBulletEnv-v0")  # left out
 
 
 def scaled(experiment: Experiment, scale: str, seeds: int | None, iterations: int | None) -> Experiment:
-    """The experiment at another scale: `quick` has few seeds, few iterations and one population.
+    """The experiment at another scale: `quick` has few seeds, few iterations, one population and short tests.
 
     >>> quick = scaled(EXPERIMENTS["entropy"], "quick", None, None)
     >>> quick.seeds, {arm.population for arm in quick.arms}
@@ -112,19 +111,31 @@ def scaled(experiment: Experiment, scale: str, seeds: int | None, iterations: in
     whole, count = list(experiment.arms), experiment.seeds
     if scale == "quick":
         count = min(QUICK_SEEDS, count)
-        whole = [arm for arm in whole if arm.population not in POPULATIONS[1:]]
-    arms = [_quick(arm) if scale == "quick" else arm for arm in whole]
+        whole = [arm for arm in whole if arm.population not in POPULATIONS[1:] and arm.task not in TOO_SLOW]
+    arms = [quick(arm) if scale == "quick" else arm for arm in whole]
     if iterations is not None:
-        arms = [replace(arm, iterations=iterations) for arm in arms]
+        arms = [replace(arm, iterations=min(iterations, of.iterations)) for arm, of in zip(arms, whole)]
     said = experiment.reported  # of the whole arms; it stands beside the smaller ones as well
     reported = {arm.key: said[of.key] for arm, of in zip(arms, whole) if of.key in said}
-    return replace(experiment, arms=arms, seeds=count if seeds is None else seeds, reported=reported)
+    return replace(
+        experiment, arms=arms, seeds=count if seeds is None else min(seeds, experiment.seeds), reported=reported
+    )
 
 
-def _quick(arm: Arm) -> Arm:
+def quick(arm: Arm) -> Arm:
+    """What stands for an arm in a quick study.
+
+    >>> arm = quick(Arm("CartSafe-v0"))
+    >>> arm.iterations, arm.certify_episodes
+    (30, 50)
+    """
     if arm.settings.items() >= NOISY.items():
-        arm = replace(arm, population=min(arm.population or 64, 64), settings=arm.settings | QUICK_NOISY)
-    return replace(arm, iterations=QUICK_EPISODES if arm.task in (*BULLET, *NAVIGATION) else QUICK_ITERATIONS)
+        arm = replace(arm, population=min(arm.population or 32, 32), settings=arm.settings | QUICK_NOISY)
+    if arm.task in (*BULLET, *NAVIGATION):
+        if arm.algorithm in SAFE_RIVALS:
+            arm = replace(arm, settings=arm.settings | QUICK_EPOCH)
+        return replace(arm, iterations=SLOW_ITERATIONS, certify_episodes=SLOW_TEST)
+    return replace(arm, iterations=QUICK_ITERATIONS, certify_episodes=QUICK_TEST)
 
 
 def both_presets(task: str, **given: Any) -> list[Arm]:
@@ -386,6 +397,7 @@ def _cpo() -> Experiment:
         [arm(*at) for at in paper],
         claims.over_its_limit,
         seeds=5,
+        ends=True,
         shows=("return", "cost"),
         reported={arm(*at).key: _both(*numbers) for at, numbers in paper.items()},
         note=(

@@ -49,6 +49,7 @@ class Finding:
     parts: Sequence[Part] = ()
     exceeded: bool = False  # if it holds: whether the results are better than the paper's
     remarks: Sequence[str] = ()
+    price: str = ""  # what PCCES's part took beside the others'
 
     @property
     def verdict(self) -> str:
@@ -91,7 +92,7 @@ def nowhere_lower(_: Experiment, found: Sequence[Found]) -> Finding:
         remarks.append(_at_once(some))
     if some:
         remarks.append(f"Samples are the policies tried in an iteration, each with its own episodes. {_steps(some)}")
-    return Finding(parts, remarks=remarks)
+    return Finding(parts, remarks=remarks, price=_price(some))
 
 
 def higher_on_most(experiment: Experiment, found: Sequence[Found]) -> Finding:
@@ -112,13 +113,17 @@ def _rival(one: Comparison) -> bool:
     return one.theirs.asked.algorithm != "pcces"
 
 
+def _price(some: Sequence[Comparison]) -> str:
+    """How many times the steps of the others."""
+    more = [one.ours.steps() / one.theirs.steps() for one in some]
+    return " to ".join(dict.fromkeys(f"{value:.2g}" for value in (min(more), max(more)))) if more else ""
+
+
 def _steps(some: Sequence[Comparison]) -> str:
     """What PCCES's returns cost, and what they are after as many steps as the other took."""
-    more = [one.ours.steps() / one.theirs.steps() for one in some]
     words = [verdict(at_equal_steps(one)) for one in some]
-    times = " to ".join(dict.fromkeys(f"{value:.2g}" for value in (min(more), max(more))))
     return (
-        f"In all PCCES played {times} times the steps of the other. Compared after equally many steps: higher in"
+        f"In all PCCES played {_price(some)} times the steps of the other. Compared after equally many steps: higher in"
         f" {words.count('higher')}, no clear difference in {words.count('no clear difference')}, lower in"
         f" {words.count('lower')} of {len(words)}."
     )
@@ -194,7 +199,7 @@ def feasible_where_others_are_not(_: Experiment, found: Sequence[Found]) -> Find
     )
     remarks.append(f"Runs of PCCES that end training above the limit: {count(_over(ours), _runs(ours))}.")
     some = [one for one in comparisons(found) if one.theirs.asked.algorithm in SAFE_RIVALS]
-    return Finding(parts, remarks=[*remarks, _on_the_way(some), _steps(some)] if some else remarks)
+    return Finding(parts, remarks=[*remarks, _on_the_way(some), _steps(some)] if some else remarks, price=_price(some))
 
 
 def _on_the_way(some: Sequence[Comparison]) -> str:
@@ -259,7 +264,8 @@ def _at_no_lower_return(ours: Sequence[Found], others: Sequence[Found]) -> Part:
                 lower.append(f"{name} ({gap})")
             elif seeds := _lower_on_most(mine.returns, returns):
                 mostly.append(f"{name} ({seeds})")
-    said = f"returns clearly lower than those of another's feasible policies, in {compared} comparisons: {len(lower)}"
+    names = ", ".join(dict.fromkeys(one.asked.label for one in others))
+    said = f"returns clearly lower than those of feasible policies of {names}, in {compared} comparisons: {len(lower)}"
     said += f": {'; '.join(lower)}." if lower else "."
     return Part(not lower, said + (f" Lower on most seeds, though not clearly: {'; '.join(mostly)}." if mostly else ""))
 

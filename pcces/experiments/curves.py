@@ -6,6 +6,7 @@ The same charts stand on the HTML page and in the pictures.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pcces.experiments.catalogue import EXPERIMENTS, Experiment
 from pcces.experiments.claims import place
@@ -24,7 +25,25 @@ TITLES = {"success": "accepted steps", "sigma": "step size sigma", "variance": "
 
 def panels(experiment: Experiment, found: Sequence[Found]) -> list[Chart]:
     """What the experiment shows, panel by panel."""
-    return [chart for panel in split(found) for quantity in experiment.shows for chart in _chart(panel, quantity)]
+    charts = [chart for panel in split(found) for quantity in experiment.shows for chart in _chart(panel, quantity)]
+    if experiment.source != "mark" or not experiment.reported:
+        return charts
+    marks = [
+        next(
+            (
+                experiment.reported[one.asked.key]["return"].mean
+                for one in panel
+                if one.asked.key in experiment.reported
+            ),
+            None,
+        )
+        for panel in split(found)
+        for _ in experiment.shows
+    ]
+    return [
+        chart if mark is None else replace(chart, limits=[*chart.limits, Limit(mark, f"mark {mark:g}", goal=True)])
+        for chart, mark in zip(charts, marks)
+    ]
 
 
 def drawn(found: Sequence[Found]) -> list[Chart]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pcces.experiments.arms import Arm, Record, Store
@@ -71,8 +71,13 @@ class Found:
 
     def last_costs(self) -> list[float]:
         """The first cost at the end of training: a mean over the last iterations."""
-        assert self.cost is not None
-        return [number(run["curve"][self.cost][-1]) for run in self.runs.values()]
+        return self.last("cost")
+
+    def last(self, name: str) -> list[float]:
+        """The return, or the first cost, at the end of training: a mean over the last iterations."""
+        column = self.cost if name == "cost" else name
+        assert column is not None
+        return [number(run["curve"][column][-1]) for run in self.runs.values()]
 
     def keeps(self) -> int:
         """Of how many runs the policy returned costs no more than it may, on fresh episodes."""
@@ -119,9 +124,13 @@ def feasible(run: Record) -> bool:
 
 def known(experiment: Experiment, store: Store) -> list[Found]:
     """The arms that have results, of the experiment's seeds (others were for tuning)."""
+    from pcces.experiments.catalogue import quick
+
     found = []
     for arm in experiment.arms:
         ran = store.nearest(arm, experiment.numbers)
+        if ran is None:  # a quick study's may differ in more than its length
+            ran = store.nearest(replace(quick(arm), iterations=arm.iterations), experiment.numbers)
         if ran is None:
             continue
         runs = {seed: run for seed, run in store.read(ran).items() if seed in experiment.numbers}

@@ -18,41 +18,48 @@ from pcces.report import draw, draw_dots
 ALT = "return and cost during training, with 95 % bands over seeds"
 INTRODUCTION = """# The paper's experiments, run again
 
-Made by `pcces reproduce --page docs/results.md` from the files in `results/`, never by hand. Returns and costs are those of the policy that
-a run returns, measured on fresh episodes by the same code for every algorithm. Means over seeds come with 95 % bootstrap intervals in
-brackets, made wider as Student's t is where seeds are few (IQM: the mean of the middle half of the seeds); differences are paired by seed, and *higher* or *lower* is said only of an interval
-without zero. Each interval stands for itself: of forty differences that are none, about one will look *lower*; what is clear of all together is said, too. *Certified*: the policy returned keeps its
-limits with 95 % confidence. *Over*: the share of training iterations whose policy cost more than allowed, on fresh episodes. Bands in the
-pictures are 95 % intervals of the mean over seeds. The verdicts are computed: *reproduced*, *exceeded*, *not reached*, *not run at full scale*.
-Seeds are 10 to 19. PCCES was tuned on others, with more effort than any rival; its earlier defaults had been run on these too: [how](findings.md).
-Steps leave out the 8 episodes of each of 1024 random policies (256 with the preset noisy, none on PyBullet's) from which an evolution strategy picks its first one.
-Times are those of all seeds of an arm, side by side; on the GPU up to fifteen other arms ran at the same time.
+The paper: Diouane, Lucchi and Patil, *A Globally Convergent Evolutionary Strategy for Stochastic Constrained Optimization with Applications to Reinforcement
+Learning*, AISTATS 2022. PCCES is its algorithm, the Provably Convergent Constrained Evolution Strategy, as this library has it.
+
+Made by `pcces reproduce --page` from the result files, never by hand.
+
+- **Returns and costs** are those of the policy that a run returns, measured on fresh episodes by the same code for every algorithm. *Certified*: that policy keeps
+  its limits with 95 % confidence. *Over*: the share of training iterations whose policy cost more than allowed, on fresh episodes. *Samples*: policies tried in an iteration.
+- **Intervals**, in brackets, are 95 % bootstrap intervals of the mean over seeds, made wider as Student's t is where seeds are few; bands in the pictures likewise. IQM is the mean of
+  the middle half of the seeds. Differences are paired by seed, and *higher* or *lower* is said only of an interval without zero. Each stands for itself: of forty differences that
+  are none, about one will look *lower*; what is clear of all together is said, too.
+- **Verdicts** are computed: *reproduced*, *exceeded* (better than the paper's), *not reached*, *not run at full scale*. A mark is reached if the mean over seeds is, to four digits.
+- **Steps** leave out the 8 episodes of each of 1024 random policies (256 with the preset noisy, none on PyBullet's) from which an evolution strategy picks its first one. **Times**
+  are those of all seeds of an arm (an algorithm on a task with its settings), side by side.
 """
+ABOUT = "about.md"  # in the folder of results: what is to be said of these
 
 
 def page(store: Store, pictures: Path, beside_: Path) -> str:
     """The whole page as Markdown; pictures are drawn into a folder and linked relative to `beside_`."""
     results = {name: known(experiment, store) for name, experiment in EXPERIMENTS.items()}
+    about = store.folder / ABOUT
     parts = [
         INTRODUCTION,
+        about.read_text(encoding="utf-8") if about.exists() else "",
         glance(results["safe"], pictures, beside_),
         headlines(results, pictures, beside_),
         summary(results),
     ]
     for name, found in results.items():
         parts.append(section(EXPERIMENTS[name], found, pictures, beside_))
-    return "\n".join(parts)
+    return "\n".join(filter(None, parts))
 
 
 def glance(found: Sequence[Found], pictures: Path, beside_: Path) -> str:
     """Safe training in one table and one picture; the README has them, too."""
-    lines = ["## At a glance", ""]
     if not found:
-        return "\n".join([*lines, "Nothing has run yet.", ""])
-    picture = draw(drawn(found), pictures / "glance.png", columns=2)
-    return "\n".join(
-        [*lines, AT_A_GLANCE, "", *at_a_glance(found), "", f"![{ALT}]({os.path.relpath(picture, beside_)})", ""]
-    )
+        return ""
+    lines = ["## At a glance", "", AT_A_GLANCE, "", *at_a_glance(found), ""]
+    if charts := drawn(found):
+        picture = draw(charts, pictures / "glance.png", columns=2)
+        lines += [f"![{ALT}]({os.path.relpath(picture, beside_)})", ""]
+    return "\n".join(lines)
 
 
 def at_a_glance(found: Sequence[Found]) -> list[str]:
@@ -80,8 +87,11 @@ def answer(headline: Headline, found: Sequence[Found], finding: Finding) -> str:
     """Whether a claim holds, in a sentence."""
     if not finding.parts:
         return "Not tested yet."
+    if not any(one.full for one in found):
+        return "Not tested at full scale."
     so_far = "" if complete(headline, found) else ", in what has run so far"
-    return f"This {'holds' if finding.verdict == REPRODUCED else 'does not hold'}{so_far}."
+    price = f", with {finding.price} times the steps of the others" if finding.price else ""
+    return f"This holds{so_far}{price}." if finding.verdict == REPRODUCED else f"This does not hold{so_far}."
 
 
 def complete(headline: Headline, found: Sequence[Found]) -> bool:

@@ -25,15 +25,32 @@ class Job:
     seeds: list[int]
     measures: list[str] = field(default_factory=list)
     begun: bool = False
-    done: int = 0  # iterations
-    found: int | None = None  # iterations that were done before, by a study that was stopped
+    done: float = 0.0  # iterations, on the mean of the seeds
+    found: float | None = None  # iterations that were done before, by a study that was stopped
+    started: float = 0.0
     seconds: float = 0.0
     error: str = ""
 
     @property
     def weight(self) -> float:
-        """About how much work it is, beside other jobs."""
-        return self.arm.iterations * len(self.seeds) * (self.arm.population or 40)
+        """About how much work it is, beside other jobs: certificates count as a tenth of the iterations."""
+        return 1.1 * self.arm.iterations * len(self.seeds) * (self.arm.population or 40)
+
+    @property
+    def finished(self) -> bool:
+        """Whether it has ended, well or not."""
+        return self.seconds > 0
+
+    @property
+    def share(self) -> float:
+        """The part of it that is done."""
+        return 1.0 if self.finished else self.done / self.arm.iterations / 1.1
+
+    @property
+    def pace(self) -> tuple[float, float]:
+        """Seconds spent on it here, and the weight of what was done in them."""
+        spent = self.seconds or (time.perf_counter() - self.started if self.begun else 0.0)
+        return spent, self.weight * max(self.share - (self.found or 0.0) / self.arm.iterations / 1.1, 0.0)
 
 
 @dataclass
@@ -44,25 +61,28 @@ class Study:
     store: Store
     processes: int = 1
     engine: dict[str, Any] = field(default_factory=dict)
-    started: float = field(default_factory=time.perf_counter)
     _running: set[subprocess.Popen[str]] = field(default_factory=set)
     _stopping: bool = False
 
     @property
     def share(self) -> float:
         """The part of the work that is done."""
-        return self._share([job.done for job in self.jobs])
-
-    def _share(self, iterations: list[int]) -> float:
         total = sum(job.weight for job in self.jobs)
-        done = sum(job.weight * count / job.arm.iterations for job, count in zip(self.jobs, iterations))
-        return done / total if total else 1.0
+        return sum(job.weight * job.share for job in self.jobs) / total if total else 1.0
 
     def seconds_left(self) -> float | None:
-        """At the pace so far; None before anything is done."""
-        spent = time.perf_counter() - self.started
-        ours = self.share - self._share([job.found or 0 for job in self.jobs])
-        return spent * (1 - self.share) / ours if ours > 0.005 else None
+        """At the pace so far, that on the same task where there is one, else that of all; None before anything is done."""
+        left = 0.0
+        for job in self.jobs:
+            alike = [other for other in self.jobs if other.arm.task == job.arm.task and not other.error]
+            for some in (alike, self.jobs):
+                spent, done = map(sum, zip(*(other.pace for other in some)))
+                if done > 0:
+                    left += spent / done * job.weight * (1 - job.share)
+                    break
+            else:
+                return None
+        return left / max(min(self.processes, sum(not job.finished for job in self.jobs)), 1)
 
     def run(self, changed: Callable[[Study], Any] = lambda study: None) -> None:
         """Everything, the largest job first; `changed` is called now and then."""
@@ -93,7 +113,7 @@ class Study:
             changed(self)
 
     def _one(self, job: Job, cores: list[int], places: queue.SimpleQueue[list[int]]) -> None:
-        start, job.begun = time.perf_counter(), True
+        job.started, job.begun = time.perf_counter(), True
         asked = {
             "arm": job.arm.to_dict(), "seeds": job.seeds, "store": str(self.store.folder), "engine": self.engine,
             "cores": cores, "measures": job.measures,
@@ -114,7 +134,8 @@ class Study:
         process.wait()
         drain.join(5)
         self._running.discard(process)
-        job.seconds = time.perf_counter() - start
+        if not self._stopping:
+            job.seconds = time.perf_counter() - job.started
         if process.returncode and not self._stopping:
             job.error = "".join(errors)[-2000:] or f"ended with exit code {process.returncode}"
         places.put(cores)

@@ -44,6 +44,7 @@ def finals(experiment: Experiment, found: Sequence[Found]) -> tuple[list[str], R
     costs = any(one.cost for one in found)
     columns = ["task", "algorithm", "return", "IQM"]
     columns += ["cost", "limit", "certified", "over"] if costs else ["entropy", "bounds", "certified"]
+    columns += [f"{name} at the end of training" for name in reported(experiment)] if experiment.ends else []
     columns += ["steps a seed", "time, all seeds", *(f"{experiment.source}: {name}" for name in reported(experiment))]
     rows = []
     for task, some in by_task(found).items():
@@ -51,6 +52,7 @@ def finals(experiment: Experiment, found: Sequence[Found]) -> tuple[list[str], R
             row = [task if number == 0 else "", one.name + smaller(experiment, one)]
             row += [str(mean_interval(one.values("return"))), f"{interquartile_mean(one.values('return')):.4g}"]
             row += _costs(one) if costs else _entropy(one)
+            row += [str(mean_interval(one.last(name))) for name in reported(experiment)] if experiment.ends else []
             row += [f"{one.steps() / 1e6:.1f} M", duration(one.seconds())]
             said = experiment.reported.get(one.asked.key, {})
             rows.append([*row, *(str(said.get(name, "-")) for name in reported(experiment))])

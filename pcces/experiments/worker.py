@@ -5,17 +5,23 @@ Says how far it is in JSON lines on standard output. Killed, it goes on from its
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import json
 import os
 import platform
 import shutil
+import signal
 import sys
 from pathlib import Path
 from typing import Any
 
 from pcces.experiments.arms import Arm, Store, record
+from pcces.experiments.catalogue import NAVIGATION
 from pcces.rl.train import train_seeds, versions
 from pcces.runs import Run, read_metrics
+
+PR_SET_PDEATHSIG = 1
 
 
 def say(**said: Any) -> None:
@@ -39,29 +45,49 @@ def place(engine: str) -> dict[str, Any]:
 
 
 def work(arm: Arm, seeds: list[int], store: Store, measures: list[str], **engine: Any) -> None:
-    """Train the seeds, or go on with them, and keep what came out. Seeds that are done are only measured."""
+    """Train the seeds, or go on with them, and keep what came out. Seeds that are done are only measured.
+
+    Seeds that a stopped study left equally far go on together; those that it had not begun come last.
+    """
     folder = store.folder / "runs" / arm.key
-    paths = [folder / f"seed-{seed}" for seed in seeds]
-    going_on = all((path / "checkpoint.npz").exists() or (path / "policy.npz").exists() for path in paths)
-    if not going_on:
-        for path in paths:
-            shutil.rmtree(path, ignore_errors=True)
+    far = {seed: iterations_in(folder / f"seed-{seed}") for seed in seeds}
+    if "engine" not in engine and arm.task in NAVIGATION:
+        engine["engine"] = "device"  # there is a MuJoCo version of them, too; studies take the one in JAX
+    for done in sorted(set(far.values()), reverse=True):
+        some = [seed for seed in seeds if far[seed] == done]
 
-    def progress(runs: list[Run]) -> None:
-        say(done=len(runs[0].metrics["iteration"]))
+        def progress(runs: list[Run], some: list[int] = some) -> None:
+            far.update(dict.fromkeys(some, len(runs[0].metrics["iteration"])))
+            say(done=sum(far.values()) / len(seeds))
 
-    say(done=len(read_metrics(paths[0] / "metrics.csv")["iteration"]) if going_on else 0)
+        say(done=sum(far.values()) / len(seeds))
+        if not done:
+            for seed in some:
+                shutil.rmtree(folder / f"seed-{seed}", ignore_errors=True)
+        runs = train_seeds(
+            arm.task, some, out=folder, resume=done > 0, progress=False, callback=progress, report=False, **engine,
+            **arm.keywords(),
+        )  # fmt: skip
+        used = json.loads(json.dumps(runs[0].config["settings"]))
+        store.add(arm, [record(run, measures) for run in runs], place(runs[0].config["engine"]), used)
 
-    runs = train_seeds(
-        arm.task, seeds, out=folder, resume=going_on, progress=False, callback=progress, report=False, **engine,
-        **arm.keywords(),
-    )  # fmt: skip
-    used = json.loads(json.dumps(runs[0].config["settings"]))
-    store.add(arm, [record(run, measures) for run in runs], place(runs[0].config["engine"]), used)
+
+def iterations_in(path: Path) -> int:
+    """How far the run in a folder can go on from; 0 where there is none."""
+    if not ((path / "checkpoint.npz").exists() or (path / "policy.npz").exists()):
+        return 0
+    return len(read_metrics(path / "metrics.csv")["iteration"])
+
+
+def end_with_parent() -> None:
+    """Have this process ended when the one that started it is, however that happens (Linux)."""
+    with contextlib.suppress(OSError, AttributeError):  # elsewhere it ends when it next has something to say
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def main() -> None:
     """What `study` starts."""
+    end_with_parent()
     asked = json.loads(sys.argv[1])
     os.sched_setaffinity(0, asked["cores"])  # before JAX counts them
     work(Arm(**asked["arm"]), asked["seeds"], Store(Path(asked["store"])), asked["measures"], **asked["engine"])

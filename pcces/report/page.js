@@ -73,7 +73,9 @@ class ChartView {
     figure.append(this.tip);
     this.svg.addEventListener("pointermove", (event) => this.point(event));
     this.svg.addEventListener("pointerdown", (event) => this.point(event));
-    this.svg.addEventListener("pointerleave", () => this.leave());
+    this.svg.addEventListener("pointerleave", (event) => {
+      if (event.pointerType === "mouse") this.leave(); // a finger that is lifted leaves its values to be read
+    });
     this.svg.addEventListener("blur", () => this.leave());
     this.svg.addEventListener("keydown", (event) => this.key(event));
     new ResizeObserver(() => this.draw()).observe(this.svg);

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import operator
 import platform
 import time
 from collections.abc import Callable, Sequence
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -165,7 +166,10 @@ def prepare(
     if entropy_bounds is not None:
         entropy_bounds = checked_bounds(entropy_bounds)
     if preset == "default" and found.slow:
-        settings = where.first_settings(made, engine, entropy_bounds or made.entropy_bounds, found.slow) | settings
+        slow = where.first_settings(made, engine, entropy_bounds or made.entropy_bounds, found.slow)
+        if "sigma_es_min" in slow and "sigma_es0" in settings:
+            slow["sigma_es_min"] = min(slow["sigma_es_min"], settings["sigma_es0"])
+        settings = slow | settings
     chosen = found.settings(preset, iterations=iterations, **settings)
     if entropy_bounds is None and not found.limits_entropy:
         entropy_bounds = (-math.inf, math.inf)
@@ -257,7 +261,11 @@ def check_same(path: Path, before: dict[str, Any], asked: dict[str, Any]) -> Non
 
 def versions() -> dict[str, str]:
     """What a run was made with."""
-    return {"python": platform.python_version()} | {name: version(name) for name in ("pcces", "numpy", "jax")}
+    found = {"python": platform.python_version()}
+    for name in ("pcces", "numpy", "jax", "gymnasium", "mujoco", "pybullet"):
+        with contextlib.suppress(PackageNotFoundError):  # the last ones are extras
+            found[name] = version(name)
+    return found
 
 
 class Training:
