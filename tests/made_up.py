@@ -25,14 +25,14 @@ def experiment(*arms, judge=claims.nowhere_lower, **more):
     return Experiment("name", "A title", "Figure 2", "a claim.", arms, judge, **{"seeds": 3} | more)
 
 
-def study(folder, first_seed=0, **returns):
-    """Three seeds of PCCES and of others on CartPole-v0, with these mean returns."""
+def study(folder, first_seed=0, seeds=3, **returns):
+    """Some seeds of PCCES and of others on CartPole-v0, with these mean returns."""
     store = Store(folder)
     arms = {(arm.algorithm, arm.preset): arm for arm in EXPERIMENTS["entropy"].arms if arm.task == "CartPole-v0"}
     for name, mean in returns.items():
         algorithm, _, preset = name.partition("_")
         arm = arms[algorithm, preset or "default"]
-        store.add(arm, [record(first_seed + i, mean + i) for i in range(3)], WHERE)
+        store.add(arm, [record(first_seed + i, mean + i) for i in range(seeds)], WHERE)
     return store
 
 

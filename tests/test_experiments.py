@@ -3,6 +3,7 @@
 import json
 import math
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -206,6 +207,10 @@ def test_what_is_not_complete_is_not_called_reproduced(tmp_path):
     found = known(e, store)
     assert answer(HEADLINES[0], found, e.judge(e, found)) == "This holds, in what has run so far."
     assert answer(HEADLINES[0], [], e.judge(e, [])) == "Not tested yet."
+    few = known(fewer, store)
+    assert answer(HEADLINES[0], few, e.judge(e, few)) == "Not tested at full scale."
+    costly = replace(e.judge(e, found), price="2 to 3")
+    assert answer(HEADLINES[0], found, costly).endswith("with 2 to 3 times the steps of the others.")
 
 
 def test_results_of_fewer_iterations_stand_in_and_are_named(tmp_path):
@@ -240,8 +245,9 @@ def test_feasible_where_others_are_not(tmp_path):
     assert len(found[0].runs) == 3  # the tuning seed stays out
     assert judged(e, found)[0] == "reproduced"
     assert "CPO all 3" in e.judge(e, found).parts[1].said
-    *_, own, steps = e.judge(e, found).remarks
+    *_, own, on_the_way, steps = e.judge(e, found).remarks
     assert own == "Runs of PCCES that end training above the limit: 0 of 3." and "after equally many steps: " in steps
+    assert "not clearly different in 1" in on_the_way
     for our_cost, last, returns, wrong in ((31.0, 40.0, 250.0, 0), (20.0, 29.0, 250.0, 1), (20.0, 40.0, 350.0, 2)):
         e, found = safe(tmp_path, our_cost, last, returns)
         holds = [part.holds for part in e.judge(e, found).parts]
@@ -400,7 +406,7 @@ def test_the_whole_page_without_results_and_twice_the_same(tmp_path):
     store = study(tmp_path, FIRST_SEED, pcces=100.0, openes=90.0)
     first = page(store, tmp_path / "img", tmp_path)
     picture = (tmp_path / "img" / "entropy.png").read_bytes()
-    assert "**This holds, in what has run so far.**" in first and page(store, tmp_path / "img", tmp_path) == first
+    assert "**Not tested at full scale.**" in first and page(store, tmp_path / "img", tmp_path) == first
     assert (tmp_path / "img" / "entropy.png").read_bytes() == picture
 
 

@@ -92,7 +92,7 @@ def nowhere_lower(_: Experiment, found: Sequence[Found]) -> Finding:
         remarks.append(_at_once(some))
     if some:
         remarks.append(f"Samples are the policies tried in an iteration, each with its own episodes. {_steps(some)}")
-    return Finding(parts, remarks=remarks, price=_price(some))
+    return Finding(parts, remarks=remarks, price=_price(some) if some else "")
 
 
 def higher_on_most(experiment: Experiment, found: Sequence[Found]) -> Finding:
@@ -116,7 +116,7 @@ def _rival(one: Comparison) -> bool:
 def _price(some: Sequence[Comparison]) -> str:
     """How many times the steps of the others."""
     more = [one.ours.steps() / one.theirs.steps() for one in some]
-    return " to ".join(dict.fromkeys(f"{value:.2g}" for value in (min(more), max(more)))) if more else ""
+    return " to ".join(dict.fromkeys(f"{value:.2g}" for value in (min(more), max(more))))
 
 
 def _steps(some: Sequence[Comparison]) -> str:
@@ -199,7 +199,11 @@ def feasible_where_others_are_not(_: Experiment, found: Sequence[Found]) -> Find
     )
     remarks.append(f"Runs of PCCES that end training above the limit: {count(_over(ours), _runs(ours))}.")
     some = [one for one in comparisons(found) if one.theirs.asked.algorithm in SAFE_RIVALS]
-    return Finding(parts, remarks=[*remarks, _on_the_way(some), _steps(some)] if some else remarks, price=_price(some))
+    return Finding(
+        parts,
+        remarks=[*remarks, _on_the_way(some), _steps(some)] if some else remarks,
+        price=_price(some) if some else "",
+    )
 
 
 def _on_the_way(some: Sequence[Comparison]) -> str:

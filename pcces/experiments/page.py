@@ -90,7 +90,7 @@ def answer(headline: Headline, found: Sequence[Found], finding: Finding) -> str:
     if not any(one.full for one in found):
         return "Not tested at full scale."
     so_far = "" if complete(headline, found) else ", in what has run so far"
-    price = f", with {finding.price} times the steps of the others" if finding.price else ""
+    price = f", with {finding.price} times the steps of the others" if finding.price not in ("", "1") else ""
     return f"This holds{so_far}{price}." if finding.verdict == REPRODUCED else f"This does not hold{so_far}."
 
 
