@@ -63,6 +63,42 @@ def film(run: Run, seed: int = 0, greedy: bool = False, width: int | None = None
     return Film(gif, len(frames), len(rewards), float(earned[-1]), tuple(map(float, so_far[-1])))
 
 
+def typical(run: Run, tries: int = 7) -> int:
+    """Of some seeds the one whose episode is nearest to what the policy does on the mean: a film is one episode only."""
+    task = run.task
+    parts = None if isinstance(task, Simulator) else _compiled(task)
+
+    def play(seed: int) -> tuple[np.ndarray, np.ndarray]:
+        return _unseen(run, task, seed) if isinstance(task, Simulator) else _episode(run, task, seed, False, parts)[1:]
+
+    final = run.final
+    means = np.array([final["return"], *final["costs"]])
+    spread = np.array([final["return_error"], *final["costs_error"]]) * math.sqrt(final["episodes"])
+
+    def away(seed: int) -> float:
+        rewards, costs = play(seed)
+        gap = np.abs(np.array([rewards.sum(), *costs.sum(axis=0)]) - means)
+        return float(np.sum(gap / np.where(spread > 0, spread, 1.0)))
+
+    return min(range(tries), key=away)
+
+
+def _unseen(run: Run, task: Simulator, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """The rewards and costs of an episode of a simulator, without pictures."""
+    env = task.known().make()
+    try:
+        rng, observation, over = np.random.default_rng(seed), env.reset(seed), False
+        rewards: list[float] = []
+        costs: list[np.ndarray] = []
+        while not over and len(rewards) < task.max_steps:
+            observation, reward, cost, over = env.step(run.policy(flat(observation), rng))
+            rewards.append(float(reward))
+            costs.append(np.broadcast_to(np.asarray(cost, dtype=float), len(task.cost_names)))
+    finally:
+        env.close()
+    return np.array(rewards), np.array(costs).reshape(len(rewards), len(task.cost_names))
+
+
 def _simulated(
     run: Run, task: Simulator, seed: int, greedy: bool
 ) -> tuple[dict[int, np.ndarray], np.ndarray, np.ndarray, float]:
@@ -91,20 +127,29 @@ def _simulated(
     return pictures, np.array(rewards), np.array(costs).reshape(t, len(task.cost_names)), speed
 
 
-def _episode(run: Run, task: Task, seed: int, greedy: bool) -> tuple[list[Any], np.ndarray, np.ndarray]:
+def _compiled(task: Task) -> tuple[Any, Any, Any]:
+    """A task's functions, to be used for several episodes."""
+    import jax
+
+    step = jax.jit(lambda state, action, t, key: task.step(state, action, jax.random.fold_in(key, t)))
+    return jax.jit(task.reset), jax.jit(task.observe), step
+
+
+def _episode(
+    run: Run, task: Task, seed: int, greedy: bool, parts: tuple[Any, Any, Any] | None = None
+) -> tuple[list[Any], np.ndarray, np.ndarray]:
     """The states of one episode, one more than its steps, with the rewards (T,) and costs (T, r)."""
     import jax
 
     from pcces.rl.keys import key
 
+    reset, observe, step = parts or _compiled(task)
     start_key, step_key = jax.random.split(key(seed))
-    step = jax.jit(lambda state, action, t: task.step(state, action, jax.random.fold_in(step_key, t)))
-    observe = jax.jit(task.observe)
     rng = None if greedy else np.random.default_rng(seed)
-    states, rewards, costs = [jax.jit(task.reset)(start_key)], [], []
+    states, rewards, costs = [reset(start_key)], [], []
     for t in range(task.max_steps):
         action = run.policy(observe(states[-1]), rng)
-        after = step(states[-1], action, t)
+        after = step(states[-1], action, t, step_key)
         states.append(after.state)
         rewards.append(float(after.reward))
         costs.append(np.asarray(after.costs, dtype=float))

@@ -19,6 +19,7 @@ from pcces.envs import make
 from pcces.experiments.arms import Store
 from pcces.experiments.catalogue import EXPERIMENTS, FIRST_SEED
 from pcces.experiments.policies import keep
+from pcces.render import film, typical
 from pcces.report import Chart, Charts, Details, Dot, Dots, Limit, Page, Picture, Series, Table, Verdict, search
 from pcces.rl.train import load
 from pcces.theory import Constants
@@ -169,7 +170,18 @@ def test_a_search_that_goes_on_is_reported_from_its_file(tmp_path):
     (tmp_path / "pages").mkdir()
     done = CliRunner().invoke(app, ["report", str(tmp_path / "search.npz"), "--out", str(tmp_path / "pages"), "--json"])
     assert json.loads(done.stdout)["report"] == str(tmp_path / "pages" / "search.html")
-    assert "Still searching" in (tmp_path / "pages" / "search.html").read_text()
+    page = (tmp_path / "pages" / "search.html").read_text()
+    assert "Still searching" in page and "Lyapunov" not in page and "version of scipy" in page
+    again = ["report", str(tmp_path / "search.npz"), "--optimum", "0"]
+    assert CliRunner().invoke(app, again).exit_code == 0 and "Lyapunov" in (tmp_path / "search.html").read_text()
+    (tmp_path / "a.json").write_text("{}")
+    for wrong, said in (
+        (["report", str(tmp_path / "a.json")], "no search saved by Optimizer.save"),
+        ([*again, "--out", "/proc/none/x.html"], "no folder that can be written to"),
+        ([*again, "--figures", str(tmp_path / "a.json")], "--figures takes a folder"),
+    ):
+        done = CliRunner().invoke(app, wrong)
+        assert done.exit_code == 2 and said in done.stderr
 
 
 # -- in a browser ------------------------------------------------------------------------------------------------------
@@ -279,6 +291,27 @@ def test_hovering_shows_values(visit, example):
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
     assert "iteration 1" in tip.text_content() and "up: 10 " in tip.text_content()
+
+
+def test_values_stay_when_a_finger_is_lifted(visit, example):
+    figure = visit(example).locator("figure.chart").first
+    send = "(svg, [kind, type]) => svg.dispatchEvent(new PointerEvent(kind, {pointerType: type, clientX: 300, clientY: 300}))"
+    for kind, pointer, shown in (
+        ("pointerdown", "touch", True),
+        ("pointerleave", "touch", True),
+        ("pointerleave", "mouse", False),
+    ):
+        figure.locator("svg").evaluate(send, [kind, pointer])
+        assert figure.locator(".tip").is_visible() is shown
+
+
+def test_a_film_is_of_an_ordinary_episode(run):
+    other = film(run, seed=3)
+    final = run.final | {"return": other.total, "costs": list(other.costs)}
+    assert typical(replace(run, final=final)) == 3
+    made = film(run, seed=typical(run))
+    caption = report.at_work([run], "")[0].caption
+    assert f"return {made.total:.4g}" in caption and f"is {run.final['return']:.4g}, off_centre" in caption
 
 
 def test_the_legend_hides_a_line_and_shows_it_again(visit, example):

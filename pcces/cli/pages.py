@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -64,6 +65,12 @@ def report(
     figures: Annotated[
         Path | None, typer.Option(help="Draw its curves into this folder, too, as PNG and PDF.", show_default=False)
     ] = None,
+    optimum: Annotated[
+        float | None,
+        typer.Option(
+            help="Of a search: the least feasible value of f, for the theory's Lyapunov function.", show_default=False
+        ),
+    ] = None,
     modules: Modules = None,
     as_json: Json = False,
 ) -> None:
@@ -75,13 +82,18 @@ def report(
     \b
     pcces report runs/CartSafe-v0/pcces-* --out cartsafe.html
     pcces report results --figures paper/figures
-    pcces report search.npz
+    pcces report search.npz --optimum 0
     """
     from pcces.report import draw_both
 
     with refusing():
-        page, pictures, beside = subject(paths, modules)
-    path = page().save(out / beside.name if out is not None and out.is_dir() else out or beside)
+        page, pictures, beside = subject(paths, modules, optimum)
+        target = out / beside.name if out is not None and out.is_dir() else out or beside
+        if not os.access(target.parent, os.W_OK):
+            raise ValueError(f"{target.parent} is no folder that can be written to: give another --out")
+        if figures is not None and figures.exists() and not figures.is_dir():
+            raise ValueError(f"--figures takes a folder, but {figures} is a file")
+    path = page().save(target)
     said: dict[str, Any] = {"report": path}
     if figures is not None:
         drawn = [draw_both(charts, figures, name, columns) for name, (charts, columns) in pictures().items()]
@@ -92,7 +104,7 @@ def report(
 Subject = tuple[Callable[[], "Page"], Callable[[], "dict[str, tuple[list[Chart], int]]"], Path]
 
 
-def subject(paths: Sequence[Path], modules: Sequence[str] | None = None) -> Subject:
+def subject(paths: Sequence[Path], modules: Sequence[str] | None = None, optimum: float | None = None) -> Subject:
     """What a report is about: its page, its pictures (charts and how many stand beside each other), where it goes."""
     from pcces import report
     from pcces.experiments import study_page
@@ -102,8 +114,16 @@ def subject(paths: Sequence[Path], modules: Sequence[str] | None = None) -> Subj
 
     first = paths[0]
     if len(paths) == 1 and first.is_file():
+        if first.suffix != ".npz":
+            raise ValueError(f"{first} is no search saved by Optimizer.save (an .npz file), and no folder of runs")
         result = Optimizer.load(first).result
-        return lambda: search_page(result), lambda: {first.stem: (charts(result), 2)}, first.with_suffix(".html")
+        return (
+            lambda: search_page(result, optimum),
+            lambda: {first.stem: (charts(result, optimum), 2)},
+            first.with_suffix(".html"),
+        )
+    if optimum is not None:
+        raise ValueError("--optimum is of a search saved by Optimizer.save")
     if len(paths) == 1 and Store(first).arms():
         store = Store(first)
         say = partial(typer.echo, err=True)

@@ -10,6 +10,7 @@ import contextlib
 import logging
 import os
 import pickle
+import socket
 import sys
 import time
 from collections import deque
@@ -44,8 +45,26 @@ def connect(address: str | None = None, workers: int | None = None) -> Any:
             with _loopback(ray):
                 ray.init("local", num_cpus=max(cores(), workers or 1), include_dashboard=False, **options)
         else:
+            _reach(address)
             ray.init(address, **options)
     return ray
+
+
+def _reach(address: str) -> None:
+    """Refuse an address where nobody answers: Ray itself would try for minutes.
+
+    >>> _reach("127.0.0.1:1")
+    Traceback (most recent call last):
+    ...
+    ConnectionError: no Ray cluster answers at 127.0.0.1:1 ([Errno 111] Connection refused)
+    """
+    host, _, port = address.rpartition(":")
+    if not port.isdigit() or "/" in host:  # auto, or an address of Ray's own kind
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=5).close()
+    except OSError as error:
+        raise ConnectionError(f"no Ray cluster answers at {address} ({error})") from error
 
 
 @contextlib.contextmanager

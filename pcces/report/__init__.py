@@ -128,19 +128,23 @@ def _tested(count: int) -> str:
 
 def at_work(runs: Sequence[Run], where: str, width: int | None = None) -> list[Section]:
     """The best policy of some runs, filmed, so many pixels wide; none where no run is finished."""
-    from pcces.render import film
+    from pcces.render import film, typical
 
     run = best(runs)
     if run is None:
         return []
     try:
-        made = film(run, width=width)
+        made = film(run, typical(run), width=width)
     except Exception as error:  # the drawing is the task's own code: a fault there must not cost the report
         return [Verdict(None, f"The animation{where} could not be drawn", note=f"{type(error).__name__}: {error}")]
-    costs = "".join(f", {name} {cost:.4g}" for name, cost in zip(run.problem.cost_names, made.costs))
+    names = run.problem.cost_names
+    costs, means = (
+        "".join(f", {name} {cost:.4g}" for name, cost in zip(names, some)) for some in (made.costs, run.final["costs"])
+    )
     whose = f" of seed {run.config['seed']}, the best" if len(runs) > 1 else ""
-    caption = f"One episode{whose}: return {made.total:.4g}{costs}."
-    caption += " Limits hold for the mean over episodes; a single one may exceed them." if costs else ""
+    caption = f"One episode{whose}, an ordinary one: return {made.total:.4g}{costs}; the mean of {run.final['episodes']} fresh ones is"
+    caption += f" {run.final['return']:.4g}{means}."
+    caption += " Limits hold for the mean; a single episode may exceed them." if costs else ""
     return [
         Picture(f"The policy at work{where}", made.gif, f"animation of the policy on {run.config['task']}", caption)
     ]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+import platform
 from collections.abc import Sequence
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
 from pcces.report.curves import RECENT, recent_mean
-from pcces.report.page import Chart, Charts, Limit, Page, Section, Series, Table, Verdict
+from pcces.report.page import Chart, Charts, Details, Limit, Page, Section, Series, Table, Verdict
 from pcces.result import RUNNING
 from pcces.theory import Constants
 
@@ -29,8 +31,15 @@ def search_page(result: Any, optimum: float | None = None) -> Page:
     if len(result.history):
         note = "Estimates at the incumbent, as the search had them; points that broke their limits have no place in the objective's curve."
         sections.append(Charts("The search", charts(result, optimum), note))
+    sections.append(Details("Constants and versions", _constants(result)))
     subtitle = f"{result.nit} iterations, {result.nfev:,} evaluations"
     return Page("A noisy constrained search", sections, subtitle)
+
+
+def _constants(result: Any) -> dict[str, Any]:
+    """Of Algorithm 1, and what it ran on."""
+    found: dict[str, Any] = result.rule._asdict() | {"version of python": platform.python_version()}
+    return found | {f"version of {name}": version(name) for name in ("pcces", "numpy", "scipy")}
 
 
 def _bounds(certificate: Any) -> list[str]:
