@@ -63,7 +63,7 @@ def film(run: Run, seed: int = 0, greedy: bool = False, width: int | None = None
     return Film(gif, len(frames), len(rewards), float(earned[-1]), tuple(map(float, so_far[-1])))
 
 
-def typical(run: Run, tries: int = 7) -> int:
+def typical(run: Run, tries: int = 5) -> int:
     """Of some seeds the one whose episode is nearest to what the policy does on the mean: a film is one episode only."""
     task = run.task
     parts = None if isinstance(task, Simulator) else _compiled(task)

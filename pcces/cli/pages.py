@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -89,8 +88,7 @@ def report(
     with refusing():
         page, pictures, beside = subject(paths, modules, optimum)
         target = out / beside.name if out is not None and out.is_dir() else out or beside
-        if not os.access(target.parent, os.W_OK):
-            raise ValueError(f"{target.parent} is no folder that can be written to: give another --out")
+        target.parent.mkdir(parents=True, exist_ok=True)
         if figures is not None and figures.exists() and not figures.is_dir():
             raise ValueError(f"--figures takes a folder, but {figures} is a file")
     path = page().save(target)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 # Settings that are not part of a name: how large nets are, how they start, how much is played.
 UNSAID = (
     "hidden", "initial_tries", "last_layer", "episodes", "metric_episodes", "member_episodes", "stride_episodes",
+    "epoch_steps",
 )  # fmt: skip
 
 

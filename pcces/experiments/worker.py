@@ -16,6 +16,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import jax
+
 from pcces.experiments.arms import Arm, Store, record
 from pcces.experiments.catalogue import NAVIGATION
 from pcces.rl.train import train_seeds, versions
@@ -33,8 +35,6 @@ def place(engine: str) -> dict[str, Any]:
     """What a result was made with."""
     device = "cpu"
     if engine == "device":
-        import jax
-
         device = jax.devices()[0].device_kind
     return {
         "device": device,
@@ -51,8 +51,8 @@ def work(arm: Arm, seeds: list[int], store: Store, measures: list[str], **engine
     """
     folder = store.folder / "runs" / arm.key
     far = {seed: iterations_in(folder / f"seed-{seed}") for seed in seeds}
-    if "engine" not in engine and arm.task in NAVIGATION:
-        engine["engine"] = "device"  # there is a MuJoCo version of them, too; studies take the one in JAX
+    if "engine" not in engine and arm.task in NAVIGATION and jax.default_backend() != "cpu":
+        engine["engine"] = "device"  # a GPU plays them in JAX; on a CPU workers with MuJoCo are faster
     for done in sorted(set(far.values()), reverse=True):
         some = [seed for seed in seeds if far[seed] == done]
 
