@@ -34,7 +34,7 @@ def in_short(found: Sequence[Found]) -> tuple[list[str], Rows]:
 
 def _in_short(one: Found) -> str:
     mean, over = np.mean(one.values("return")), np.mean(one.values("over"))
-    return f"{mean:.1f}; {_certified(one)}; {100 * over:.0f} %"
+    return f"{mean:.1f}; {_certified(one)}; {100 * over:.0f}\u00a0%"
 
 
 def finals(experiment: Experiment, found: Sequence[Found]) -> tuple[list[str], Rows]:
