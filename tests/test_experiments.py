@@ -24,6 +24,7 @@ from pcces.experiments.catalogue import (
     SCALES,
     TOO_SLOW,
     Reported,
+    quick,
     scaled,
 )
 from pcces.experiments.found import at_equal_steps, comparisons, known, named
@@ -338,6 +339,7 @@ def test_marks_are_reached_by_the_mean(tmp_path):
     assert words == "reproduced" and "the lowest of 10 runs 199; the mark is 200." in finding.parts[0].said
     text = section(e, known(e, store), tmp_path / "img", tmp_path)
     assert "mark: return" in text and "The paper:" not in text
+    assert [(m.value, m.goal) for m in curves.panels(e, known(e, store))[0].limits] == [(200.0, True)]
     store.add(e.arms[0], [record(e.numbers[0], 100.0)], WHERE)
     assert judged(e, known(e, store))[0] == "not reached"
 
@@ -451,6 +453,24 @@ def test_what_is_quick_plays_few_episodes_on_noisy_tasks():
     assert arms["PointGoal1-v0", "cpo"].keywords()["certify_episodes"] == 4
     assert not any(task == "CarGoal1-v0" for task, _ in arms)
     assert {arm.task for arm in scaled(EXPERIMENTS["cpo"], "quick", None, None).arms} == {"PointButton1-v0"}
+
+
+def test_a_quick_arm_stands_for_the_whole_one(tmp_path):
+    store, e = Store(tmp_path), EXPERIMENTS["safe"]
+    arm = next(a for a in e.arms if (a.task, a.algorithm, a.preset) == ("CartSafe-v0", "pcces", "default"))
+    store.add(quick(arm), [record(FIRST_SEED, 5.0, 20.0)], WHERE)
+    (one,) = known(e, store)
+    assert one.asked == arm and one.ran == quick(arm) != replace(arm, iterations=30) and not one.full
+
+
+def test_a_page_without_what_is_drawn_at_a_glance(tmp_path):
+    store = Store(tmp_path)
+    arm = next(a for a in EXPERIMENTS["safe"].arms if a.task == "MountainCarContinuousSafe-v0")
+    store.add(arm, [record(FIRST_SEED + i, 5.0, 2.0) for i in range(2)], WHERE)
+    text = page(store, tmp_path / "img", tmp_path)
+    assert "## At a glance" in text and "glance.png" not in text and "findings.md" not in text
+    (tmp_path / "about.md").write_text("Of these results: few.")
+    assert "Of these results: few." in page(store, tmp_path / "img", tmp_path)
 
 
 def test_time_left_is_told_by_what_this_study_did(tmp_path):

@@ -193,6 +193,11 @@ def test_a_search_that_begins_among_failures_finds_its_way_out():
     assert lost[0] > 50 and sum(lost[-10:]) < 300  # 85 here; about 900 where a step has to end them all
 
 
+def test_samples_that_are_to_be_close_together_may_be_so_on_slow_simulators():
+    run = pcces.train("tests/Line-v0", workers=1, sigma_es0=0.1, **TINY)
+    assert run.config["settings"]["sigma_es_min"] == 0.1  # 0.3 is the default there
+
+
 def test_a_simulator_with_options_of_its_own():
     sim = simulator("tests/Line-v0", costs="cost", cost_names=("far",), thresholds=12, max_steps=15)
     run = pcces.train(sim, workers=1, **TINY)

@@ -6,7 +6,6 @@ The same charts stand on the HTML page and in the pictures.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from pcces.experiments.catalogue import EXPERIMENTS, Experiment
 from pcces.experiments.claims import place
@@ -25,25 +24,22 @@ TITLES = {"success": "accepted steps", "sigma": "step size sigma", "variance": "
 
 def panels(experiment: Experiment, found: Sequence[Found]) -> list[Chart]:
     """What the experiment shows, panel by panel."""
-    charts = [chart for panel in split(found) for quantity in experiment.shows for chart in _chart(panel, quantity)]
-    if experiment.source != "mark" or not experiment.reported:
-        return charts
-    marks = [
-        next(
-            (
-                experiment.reported[one.asked.key]["return"].mean
-                for one in panel
-                if one.asked.key in experiment.reported
-            ),
-            None,
-        )
-        for panel in split(found)
-        for _ in experiment.shows
-    ]
     return [
-        chart if mark is None else replace(chart, limits=[*chart.limits, Limit(mark, f"mark {mark:g}", goal=True)])
-        for chart, mark in zip(charts, marks)
+        chart
+        for panel in split(found)
+        for quantity in experiment.shows
+        for chart in _chart(panel, quantity, _marks(experiment, panel) if quantity == "return" else [])
     ]
+
+
+def _marks(experiment: Experiment, panel: Sequence[Found]) -> list[Limit]:
+    """What the returns of a panel are to reach, where that was reported elsewhere than in the paper."""
+    if experiment.source != "mark":
+        return []
+    values = {
+        experiment.reported[arm.key]["return"].mean for one in panel if (arm := one.asked).key in experiment.reported
+    }
+    return [Limit(value, f"mark {value:g}", goal=True) for value in sorted(values)]
 
 
 def drawn(found: Sequence[Found]) -> list[Chart]:
@@ -96,7 +92,7 @@ def split(found: Sequence[Found]) -> list[list[Found]]:
     return panels
 
 
-def _chart(panel: Sequence[Found], quantity: str) -> list[Chart]:
+def _chart(panel: Sequence[Found], quantity: str, goals: Sequence[Limit] = ()) -> list[Chart]:
     """One chart, or none where no run has the quantity."""
     series = [line for one in panel for line in _series(one, panel, quantity)]
     if not series:
@@ -109,7 +105,7 @@ def _chart(panel: Sequence[Found], quantity: str) -> list[Chart]:
         Chart(
             title,
             series,
-            _limits(panel, quantity),
+            [*_limits(panel, quantity), *goals],
             x_label="episodes averaged" if quantity == "variance" else "iteration",
             log=quantity in ("sigma", "variance"),
             log_x=quantity == "variance",
