@@ -180,8 +180,8 @@ def with_evosax(task_name: str, seeds: list[int], iterations: int, sigma: float,
     from evosax.algorithms import Open_ES
 
     from pcces.baselines import openes, start
+    from pcces.engines.keys import key
     from pcces.envs import make
-    from pcces.rl.keys import key
     from pcces.rl.policy import Policy
     from pcces.rl.problem import problem_for
     from pcces.rl.rollout import rollout
@@ -273,7 +273,7 @@ def speed(records: Records, args: argparse.Namespace) -> None:
 
     from pcces.baselines import epochs
     from pcces.engines.device import alone
-    from pcces.rl.keys import key
+    from pcces.engines.keys import key
     from pcces.rl.train import prepare
 
     jax.config.update("jax_num_cpu_devices", 1)

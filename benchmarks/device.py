@@ -96,7 +96,7 @@ def engine_run(engine, states, iterations):
 
 def ours(args):
     from pcces.engines.device import DeviceEngine, configure
-    from pcces.rl.keys import key
+    from pcces.engines.keys import key
     from pcces.rl.on_device import program
     from pcces.rl.policy import Policy
     from pcces.rl.problem import problem_for
@@ -128,8 +128,8 @@ def ours(args):
 def split(args):
     """The parts of one PCCES iteration, each alone in a compiled loop, in microseconds."""
     from pcces.engines.device import EPISODES, compiled, configure
+    from pcces.engines.keys import key
     from pcces.rl import iteration, on_device
-    from pcces.rl.keys import key
     from pcces.rl.normalizer import identity
     from pcces.rl.policy import Policy
     from pcces.rl.problem import problem_for

@@ -64,9 +64,9 @@ def on_workers(name: str, kind: str, workers: int, balanced: bool, iterations: i
     from pcces.rl.on_workers import PCCESDriver, WorkerEngine
 
     if kind == "ray":
-        from pcces.engines.cluster import RayPool as Pool
+        from pcces.engines.ray import RayPool as Pool
     else:
-        from pcces.engines.local import LocalPool as Pool
+        from pcces.engines.processes import LocalPool as Pool
     sim = simulator(name)
     settings = make_settings(**SETTINGS, **EPISODES[name])
     policy = Policy(sim.observation_size, sim.actions, settings.hidden)

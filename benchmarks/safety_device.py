@@ -12,7 +12,7 @@ import time
 import jax
 import jax.numpy as jnp
 
-from pcces.rl.keys import key
+from pcces.engines.keys import key
 from pcces.rl.normalizer import identity
 from pcces.rl.policy import Policy
 from pcces.rl.rollout import rollout

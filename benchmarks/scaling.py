@@ -88,7 +88,7 @@ class Echo:
 
 def messages() -> dict:
     """Driver seconds a chunk through Ray: an empty answer, and one with a vector of n numbers."""
-    from pcces.engines.cluster import RayPool
+    from pcces.engines.ray import RayPool
 
     found = {}
     with RayPool(Echo, workers=2) as pool:

@@ -113,14 +113,14 @@ def reference() -> str:
     import typer.main
 
     import pcces
+    from pcces.blackbox.result import Result
     from pcces.cli import app
-    from pcces.result import Result
     from pcces.rl.settings import Settings
 
     lines = ["# Reference", "", "Made from the docstrings; their examples are tests.", "", "## Names", ""]
     for name in pcces.__all__:
         lines += described(f"pcces.{name}", getattr(pcces, name))
-    lines += described("pcces.result.Result", Result) + described("pcces.rl.settings.Settings", Settings)
+    lines += described("pcces.blackbox.result.Result", Result) + described("pcces.rl.settings.Settings", Settings)
     lines += ["## Commands", "", "Each takes `--json` for one machine-readable object on standard output.", ""]
     group: Any = typer.main.get_command(app)
     for name, command in group.commands.items():

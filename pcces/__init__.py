@@ -5,11 +5,11 @@ import sys as _sys
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
-from pcces.certificate import Certificate
-from pcces.evaluation import Evaluator
+from pcces.blackbox.evaluator import Evaluator
+from pcces.blackbox.optimizer import Optimizer
+from pcces.blackbox.options import Options
+from pcces.core.certificate import Certificate
 from pcces.minimize import minimize
-from pcces.optimizer import Optimizer
-from pcces.options import Options
 
 if _TYPE_CHECKING:
     from pcces import envs as envs

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pcces.evaluation import Evaluator, WrongReturnError, constraint_values
-from pcces.optimizer import Optimizer
-from pcces.progress import Progress
+from pcces.blackbox.evaluator import Evaluator, WrongReturnError, constraint_values
+from pcces.blackbox.optimizer import Optimizer
+from pcces.blackbox.progress import Progress
+from pcces.core.theory import warn_about
 from pcces.strategies import Strategy
-from pcces.theory import warn_about
 
 if TYPE_CHECKING:
     from scipy.optimize import LinearConstraint, NonlinearConstraint, OptimizeResult

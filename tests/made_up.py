@@ -1,8 +1,8 @@
 """Results of experiments, made up."""
 
-from pcces.experiments import claims
-from pcces.experiments.arms import NAMES, Store
-from pcces.experiments.catalogue import EXPERIMENTS, Experiment
+from pcces.studies import claims
+from pcces.studies.arms import NAMES, Store
+from pcces.studies.catalogue import EXPERIMENTS, Experiment
 
 WHERE = {"device": "cpu", "cores": 2, "machine": "x", "versions": {"jax": "1.2.3"}}
 

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pcces import strategies
-from pcces.algorithm import Rule, bounded, decide, init, sample_points, sufficient_decrease, trial_point
-from pcces.barrier import comparable, feasible_first, violation
+from pcces.core.algorithm import Rule, bounded, decide, init, sample_points, sufficient_decrease, trial_point
+from pcces.core.barrier import comparable, feasible_first, violation
 
 one = np.float64
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from pcces.algorithm import Rule, sufficient_decrease
-from pcces.barrier import anneal, barrier, comparable, feasible_first, violation
+from pcces.core.algorithm import Rule, sufficient_decrease
+from pcces.core.barrier import anneal, barrier, comparable, feasible_first, violation
 
 one = np.float64
 inf, nan = np.inf, np.nan

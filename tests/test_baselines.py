@@ -24,17 +24,17 @@ from pcces.baselines import ALGORITHMS, asebo, cpo, epochs, on_policy, openes, p
 from pcces.cli import app
 from pcces.engines import device
 from pcces.engines.device import EPISODES, compiler_options, summed
+from pcces.engines.kernels import episodes as kernel
+from pcces.engines.keys import key
 from pcces.envs import make
 from pcces.envs.cartpole import CartPole200
 from pcces.envs.mountain_car import MountainCarContinuous
 from pcces.envs.simulator import Environment, Simulator, simulator
 from pcces.envs.task import Continuous, Discrete, Step
-from pcces.rl import kernel
 from pcces.rl.algorithms import NAMES
 from pcces.rl.batched import BatchedWorker
 from pcces.rl.crew import Crew
 from pcces.rl.episodes import Chunk, Episode, EpisodeWorker, Played, Shared, Steps
-from pcces.rl.keys import key
 from pcces.rl.normalizer import identity
 from pcces.rl.on_workers import WorkerEngine
 from pcces.rl.outcome import Outcome

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import binom
 
 import pcces
-from pcces.certificate import (
+from pcces.core.certificate import (
     Certificate,
     betting_bound,
     expected_width,
@@ -247,7 +247,7 @@ def test_noise_that_begins_away_from_the_start():
     assert no_more_often_than(wrong, 20, 0.05)
 
 
-@pytest.mark.filterwarnings("ignore::pcces.theory.TheoryWarning")
+@pytest.mark.filterwarnings("ignore::pcces.core.theory.TheoryWarning")
 def test_noise_behind_a_start_that_fails():
     fun = noisy_problem(0, lambda X, rng: X.sum(1) - 1 + 0.1 * rng.standard_normal(len(X)))
 

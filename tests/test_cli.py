@@ -17,12 +17,12 @@ from small import IMPOSSIBLE, LOOSE, SMALL, environment, pcces, start
 from typer.testing import CliRunner
 
 import pcces as library
-from pcces import storage
 from pcces.cli import app
 from pcces.cli.training import conclude
 from pcces.envs.safety import NAMES
 from pcces.rl import checkpoints
 from pcces.rl.train import load
+from pcces.support import files as storage
 
 FILES = ["certificate.json", "checkpoint.npz", "config.json", "metrics.csv", "policy.npz", "report.html"]
 

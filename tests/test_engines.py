@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from pcces.engines.examples import Squares
-from pcces.engines.local import LocalPool
 from pcces.engines.pool import Lost
+from pcces.engines.processes import LocalPool
 
 HERE = Path(__file__).parent
 
@@ -163,7 +163,7 @@ def test_exceptions_that_do_not_travel_are_told_in_words():
 # -- scripts -----------------------------------------------------------------------------------------------------------
 
 UNGUARDED = """
-from pcces.engines.local import LocalPool
+from pcces.engines.processes import LocalPool
 from pcces.engines.examples import Squares
 {own}
 with LocalPool({recipe}, workers=1) as pool:
@@ -196,7 +196,7 @@ def test_a_script_that_sends_its_own_classes_is_told_of_the_guard(tmp_path):
 
 DRIVER = """
 import time
-from pcces.engines.local import LocalPool
+from pcces.engines.processes import LocalPool
 from pcces.engines.examples import Squares
 with LocalPool(Squares, workers=2) as pool:
     pool.map([[1], [2]])

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from pcces.estimation import Race, blend_noise, estimate, pool, required_samples
+from pcces.core.estimation import Race, blend_noise, estimate, pool, required_samples
 
 table = arrays(float, st.tuples(st.integers(2, 12), st.just(3)), elements=st.floats(-1e3, 1e3))
 

@@ -14,9 +14,11 @@ from made_up import WHERE, about, experiment, record, study
 from typer.testing import CliRunner
 
 from pcces.cli import app
-from pcces.experiments import claims, curves, measures
-from pcces.experiments.arms import Arm, Store, ends, rounded, thinned
-from pcces.experiments.catalogue import (
+from pcces.rl.run import read_metrics
+from pcces.rl.train import load, train_seeds
+from pcces.studies import claims, curves, measures
+from pcces.studies.arms import Arm, Store, ends, rounded, thinned
+from pcces.studies.catalogue import (
     EXPERIMENTS,
     FIRST_SEED,
     HEADLINES,
@@ -27,14 +29,12 @@ from pcces.experiments.catalogue import (
     quick,
     scaled,
 )
-from pcces.experiments.found import at_equal_steps, comparisons, known, named
-from pcces.experiments.page import answer, page, section
-from pcces.experiments.statistics import band, beside_paper, clear_at_once, difference, mean_interval, verdict, wins
-from pcces.experiments.study import Job, Study, jobs_for
-from pcces.experiments.tables import judged, smaller
-from pcces.experiments.worker import work
-from pcces.rl.train import load, train_seeds
-from pcces.runs import read_metrics
+from pcces.studies.page import answer, page, section
+from pcces.studies.results import at_equal_steps, comparisons, known, named
+from pcces.studies.statistics import band, beside_paper, clear_at_once, difference, mean_interval, verdict, wins
+from pcces.studies.study import Job, Study, jobs_for
+from pcces.studies.tables import judged, smaller
+from pcces.studies.worker import work
 
 
 def test_an_arm_is_found_again_by_what_it_is(tmp_path):

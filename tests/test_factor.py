@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pcces.factor import eliminated, inverse_factor
+from pcces.core.linalg import eliminated, inverse_factor
 
 WAYS = {
     "numpy": inverse_factor,

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from gpu import lowered
 
-from pcces import scalars
+from pcces.engines.kernels import episodes as kernel
+from pcces.engines.kernels import numbers as scalars
+from pcces.engines.kernels.numbers import UnsupportedError, as_numbers, evaluate, in_one_kernel, numbers, trace
+from pcces.engines.keys import key
 from pcces.envs import make
 from pcces.envs.task import Discrete, Step, Task
-from pcces.rl import kernel
-from pcces.rl.keys import key
 from pcces.rl.normalizer import Normalizer, identity
 from pcces.rl.policy import Policy
 from pcces.rl.rollout import rollout
-from pcces.scalars import UnsupportedError, as_numbers, evaluate, in_one_kernel, numbers, trace
 
 
 def short(name, steps):

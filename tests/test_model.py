@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from pcces.archive import Archive
-from pcces.strategies.model import Model, coefficients, fit, local_model, minimise
+from pcces.blackbox.models.archive import Archive
+from pcces.blackbox.models.quadratic import Model, coefficients, fit, local_model, minimise
 
 
 def test_the_archive_keeps_means_and_counts():

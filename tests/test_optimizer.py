@@ -10,9 +10,12 @@ from hypothesis import strategies as st
 from scipy.optimize import LinearConstraint
 
 import pcces
-from pcces import algorithm, points, storage, strategies
-from pcces.points import LazyPoints, Streams, combine, population_normals
-from pcces.space import Space
+from pcces import strategies
+from pcces.blackbox import batch as points
+from pcces.blackbox.batch import LazyPoints, Streams, combine, population_normals
+from pcces.blackbox.space import Space
+from pcces.core import algorithm
+from pcces.support import files as storage
 
 BOX = [(-2.0, 2.0)] * 3
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pcces
-from pcces.options import PAPER, PRESETS, make_options
+from pcces.blackbox.options import PAPER, PRESETS, make_options
 
 COVERED: set[str] = set()
 

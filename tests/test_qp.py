@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize
 
-from pcces.qp import least_distance, project_polyhedron, quadratic_program
+from pcces.blackbox.models.qp import least_distance, project_polyhedron, quadratic_program
 
 
 def random_program(seed, n, rows):

@@ -18,9 +18,9 @@ from test_engines import alive, wait_until
 from test_worker_training import engine_for, leaves, same, trained
 
 import pcces
-from pcces.engines.cluster import RayPool, connect
 from pcces.engines.examples import Squares
 from pcces.engines.pool import Lost
+from pcces.engines.ray import RayPool, connect
 from pcces.envs.simulator import simulator
 
 HERE = Path(__file__).parent
@@ -117,7 +117,7 @@ def test_an_actor_killed_in_the_middle_of_training_changes_nothing(pool, tmp_pat
 # -- processes of their own --------------------------------------------------------------------------------------------------
 
 ALONE = """
-from pcces.engines.cluster import RayPool
+from pcces.engines.ray import RayPool
 from pcces.engines.examples import Squares
 with RayPool(Squares, workers=1) as pool:
     pool.share(1)
@@ -200,7 +200,7 @@ import ray
 from ray.cluster_utils import Cluster
 import simulators
 from test_worker_training import engine_for, leaves
-from pcces.engines.cluster import RayPool
+from pcces.engines.ray import RayPool
 from pcces.envs.simulator import simulator
 
 if __name__ == "__main__":

@@ -15,14 +15,14 @@ from typer.testing import CliRunner
 import pcces
 from pcces import report
 from pcces.cli import app
+from pcces.core.theory import Constants
 from pcces.envs import make
-from pcces.experiments.arms import Store
-from pcces.experiments.catalogue import EXPERIMENTS, FIRST_SEED
-from pcces.experiments.policies import keep
-from pcces.render import film, typical
 from pcces.report import Chart, Charts, Details, Dot, Dots, Limit, Page, Picture, Series, Table, Verdict, search
+from pcces.rl.film import film, typical
 from pcces.rl.train import load
-from pcces.theory import Constants
+from pcces.studies.arms import Store
+from pcces.studies.catalogue import EXPERIMENTS, FIRST_SEED
+from pcces.studies.policies import keep
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 

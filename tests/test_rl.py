@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 import pcces.rl.train as training
+from pcces.core.estimation import Estimate, estimate
 from pcces.engines.device import DeviceEngine, Player
+from pcces.engines.keys import key
 from pcces.envs import make
 from pcces.envs.cartpole import CartPole
 from pcces.envs.task import Step
-from pcces.estimation import Estimate, estimate
 from pcces.rl import certify, checkpoints, iteration
 from pcces.rl.candidates import Candidates
-from pcces.rl.keys import key
 from pcces.rl.normalizer import Seen, identity, normalise
 from pcces.rl.on_device import program
 from pcces.rl.outcome import Outcome

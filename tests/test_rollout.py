@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from pcces.engines.device import DeviceEngine
+from pcces.engines.keys import key
 from pcces.envs import make
 from pcces.envs.task import Continuous, Discrete, Step, Task
 from pcces.rl import surrogate
-from pcces.rl.keys import key
 from pcces.rl.normalizer import identity, normalise
 from pcces.rl.on_device import program
 from pcces.rl.policy import Policy, forward

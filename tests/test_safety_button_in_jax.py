@@ -14,13 +14,13 @@ from scipy.stats import ks_2samp
 
 pytest.importorskip("mujoco")
 
+from pcces.engines.kernels.numbers import in_one_kernel
+from pcces.engines.keys import key
 from pcces.envs.safety import Button, Buttons, Car, Point, SafetyBatch, Scene, Vases, scene
 from pcces.envs.safety.drive import Driver
 from pcces.envs.safety.in_jax import ButtonTask, button_task, safety_task
 from pcces.envs.safety.in_jax.button import State
-from pcces.rl.keys import key
 from pcces.rl.where import find
-from pcces.scalars import in_one_kernel
 
 TASK = button_task("PointButton1")
 COUNT = 64  # the same everywhere: each other number would be compiled anew

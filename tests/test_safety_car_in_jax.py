@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from gpu import lowered
 
+from pcces.engines.kernels.numbers import evaluate, numbers, trace
 from pcces.envs.safety import SafetyBatch, scene
 from pcces.envs.safety.drive import Driver
 from pcces.envs.safety.in_jax import car, goal_task
 from pcces.rl.where import find
-from pcces.scalars import evaluate, numbers, trace
 
 COUNT = 64
 TASK = goal_task("CarGoal1")

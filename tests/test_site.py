@@ -9,11 +9,11 @@ import pytest
 
 import pcces
 from pcces.cli import app
-from pcces.experiments.arms import Store
-from pcces.experiments.catalogue import EXPERIMENTS
-from pcces.experiments.found import known
-from pcces.experiments.page import at_a_glance
-from pcces.experiments.page import page as results_page
+from pcces.studies.arms import Store
+from pcces.studies.catalogue import EXPERIMENTS
+from pcces.studies.page import at_a_glance
+from pcces.studies.page import page as results_page
+from pcces.studies.results import known
 
 ROOT = Path(__file__).parent.parent
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -89,7 +89,7 @@ def test_the_site_opens_from_disk_on_a_phone(site):
 
 def test_the_results_page_is_what_the_command_makes(tmp_path, monkeypatch):
     # The pictures would take most of the time.
-    monkeypatch.setattr("pcces.experiments.page.draw", lambda charts, picture, columns: picture)
+    monkeypatch.setattr("pcces.studies.page.draw", lambda charts, picture, columns: picture)
     made = results_page(Store(ROOT / "results"), tmp_path / "img" / "results", tmp_path)
     stale = "docs/results.md is not made from results/ as they are: pcces reproduce --page docs/results.md"
     assert (ROOT / "docs" / "results.md").read_text() == made, stale

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, minimize
 from scipy.sparse import csr_array
 
-from pcces.space import Space
+from pcces.blackbox.space import Space
 
 numbers = st.floats(-1e9, 1e9, allow_subnormal=False)
 side = st.one_of(st.none(), numbers)

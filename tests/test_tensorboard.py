@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from pcces.report.tensorboard import NAME, TensorBoard, crc32c, masked
 from pcces.rl.train import load
-from pcces.tensorboard import NAME, TensorBoard, crc32c, masked
 
 
 def records(data):

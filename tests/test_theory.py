@@ -12,10 +12,10 @@ from scipy.stats import norm
 
 import pcces
 from pcces import strategies
-from pcces.algorithm import Rule, decide, init, sample_points, trial_point
-from pcces.barrier import barrier, feasible_first, violation
-from pcces.options import PAPER, make_options
-from pcces.theory import Constants, TheoryWarning, lost_assumptions, warn_about
+from pcces.blackbox.options import PAPER, make_options
+from pcces.core.algorithm import Rule, decide, init, sample_points, trial_point
+from pcces.core.barrier import barrier, feasible_first, violation
+from pcces.core.theory import Constants, TheoryWarning, lost_assumptions, warn_about
 
 # -- the constants --------------------------------------------------------------------------------------------------------------
 

@@ -285,7 +285,7 @@ class Mine(CartSafe):
 
 def test_policies_on_simulators_can_be_filmed(tmp_path):
     pytest.importorskip("pygame")
-    from pcces.render import film
+    from pcces.rl.film import film
 
     run = pcces.train("CartPole-v1", engine="local", workers=1, **TINY)
     made = film(run, seed=1)

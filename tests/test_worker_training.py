@@ -12,13 +12,13 @@ import pytest
 import simulators  # noqa: F401  registers the tests' environments
 
 from pcces.engines.device import DeviceEngine, alone
-from pcces.engines.local import LocalPool
+from pcces.engines.keys import key
+from pcces.engines.processes import LocalPool
 from pcces.envs import make
 from pcces.envs.simulator import simulator
 from pcces.rl import crew, iteration, surrogate
 from pcces.rl.crew import Crew
 from pcces.rl.episodes import Chunk, EpisodeWorker, Played, Shared, Steps, learnt
-from pcces.rl.keys import key
 from pcces.rl.normalizer import identity
 from pcces.rl.on_device import learn_from, program
 from pcces.rl.on_workers import PCCESDriver, WorkerEngine

@@ -19,11 +19,11 @@ from pcces.baselines import start
 from pcces.baselines.epochs import Epoch, epoch_of, laid_out, play, raw_columns, rounds
 from pcces.baselines.settings import Common
 from pcces.engines.device import Program, alone, configure, summed
+from pcces.engines.keys import key as random_key
 from pcces.envs.simulator import Simulator
 from pcces.envs.task import Continuous, Task
 from pcces.rl.crew import Crew
 from pcces.rl.episodes import Episode, Played
-from pcces.rl.keys import key as random_key
 from pcces.rl.normalizer import Normalizer, carry_over
 from pcces.rl.on_device import described
 from pcces.rl.on_workers import episode_seeds

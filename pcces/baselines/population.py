@@ -12,9 +12,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pcces.arrays import array_namespace
 from pcces.baselines import start
 from pcces.baselines.settings import Common
+from pcces.core.arrays import array_namespace
 from pcces.engines.device import Program, configure, gathered, my_share, summed
 from pcces.envs.task import Task
 from pcces.rl.crew import Crew

@@ -16,10 +16,10 @@ import typer
 
 from pcces.envs.simulator import Simulator
 from pcces.rl import algorithms
+from pcces.rl.run import Run
 from pcces.rl.settings import near
 from pcces.rl.train import load
 from pcces.rl.where import elsewhere
-from pcces.runs import Run
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.", show_default=False)]

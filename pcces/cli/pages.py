@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pcces.cli.common import Json, Modules, RunFolders, announce, loaded, refusing, together
-from pcces.runs import Run
+from pcces.rl.run import Run
 
 if TYPE_CHECKING:
     from pcces.report import Chart, Page
@@ -105,10 +105,10 @@ Subject = tuple[Callable[[], "Page"], Callable[[], "dict[str, tuple[list[Chart],
 def subject(paths: Sequence[Path], modules: Sequence[str] | None = None, optimum: float | None = None) -> Subject:
     """What a report is about: its page, its pictures (charts and how many stand beside each other), where it goes."""
     from pcces import report
-    from pcces.experiments import study_page
-    from pcces.experiments.arms import Store
-    from pcces.optimizer import Optimizer
+    from pcces.blackbox.optimizer import Optimizer
     from pcces.report.search import charts, search_page
+    from pcces.studies import study_page
+    from pcces.studies.arms import Store
 
     first = paths[0]
     if len(paths) == 1 and first.is_file():

@@ -109,7 +109,7 @@ def render(
     \b
     pcces render runs/CartSafe-v0/pcces-default-seed0 --seed 7
     """
-    from pcces.render import film
+    from pcces.rl.film import film
 
     with refusing():
         runs = playable([path], modules, cost)

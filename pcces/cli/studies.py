@@ -15,15 +15,15 @@ from typing import Annotated, Any
 import typer
 
 from pcces.cli.common import refusing
-from pcces.experiments.arms import Arm, Store
-from pcces.experiments.catalogue import EXPERIMENTS, Experiment, scaled
-from pcces.experiments.found import known, named
-from pcces.experiments.page import page, table
-from pcces.experiments.policies import keep
-from pcces.experiments.study import Job, Study, jobs_for
-from pcces.experiments.tables import finals, judged
 from pcces.rl import where
 from pcces.rl.progress import duration
+from pcces.studies.arms import Arm, Store
+from pcces.studies.catalogue import EXPERIMENTS, Experiment, scaled
+from pcces.studies.page import page, table
+from pcces.studies.policies import keep
+from pcces.studies.results import known, named
+from pcces.studies.study import Job, Study, jobs_for
+from pcces.studies.tables import finals, judged
 
 
 def reproduce(

@@ -30,9 +30,9 @@ from pcces.cli.common import (
     text_table,
 )
 from pcces.rl.problem import from_json
+from pcces.rl.run import Run, read_config
 from pcces.rl.train import Training, check_same, prepare
 from pcces.rl.where import name_of
-from pcces.runs import Run, read_config
 
 
 def train(
@@ -131,7 +131,7 @@ def train(
                 asked = resumed(name_, folder / f"seed-{found[0]}" if together else folder, asked)
             asked |= further(set_, asked, tuple(options))
             training = prepare(task, wanted, out=folder if together else [folder], resume=resume, **asked)
-        from pcces.tensorboard import TensorBoard
+        from pcces.report.tensorboard import TensorBoard
 
         training.run(progress=True, callback=TensorBoard() if tensorboard else None)
     except KeyboardInterrupt:

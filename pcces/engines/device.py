@@ -20,8 +20,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, Mesh, PartitionSpec
 
+from pcces.engines.keys import key
 from pcces.envs.task import Task
-from pcces.rl.keys import key
 from pcces.rl.normalizer import Normalizer
 from pcces.rl.outcome import Outcome
 from pcces.rl.policy import Policy

@@ -34,7 +34,7 @@ from pcces.report.page import (
 )
 
 if TYPE_CHECKING:
-    from pcces.runs import Run
+    from pcces.rl.run import Run
 
 __all__ = [
     "Chapter",
@@ -128,7 +128,7 @@ def _tested(count: int) -> str:
 
 def at_work(runs: Sequence[Run], where: str, width: int | None = None) -> list[Section]:
     """The best policy of some runs, filmed, so many pixels wide; none where no run is finished."""
-    from pcces.render import film, typical
+    from pcces.rl.film import film, typical
 
     run = best(runs)
     if run is None:

@@ -12,7 +12,7 @@ import numpy as np
 from pcces.report.page import Chart, Limit, Series, plain
 
 if TYPE_CHECKING:
-    from pcces.runs import Run
+    from pcces.rl.run import Run
 
 RECENT = 20  # iterations the acceptance rate looks back
 

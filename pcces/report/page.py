@@ -15,7 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Protocol
 
-from pcces import storage
+from pcces.support import files as storage
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from pcces.blackbox.result import RUNNING
+from pcces.core.theory import Constants
 from pcces.report.curves import RECENT, recent_mean
 from pcces.report.page import Chart, Charts, Details, Limit, Page, Section, Series, Table, Verdict
-from pcces.result import RUNNING
-from pcces.theory import Constants
 
 CONSTRAINTS = 8  # so many, those closest to their limits in the end, are drawn
 

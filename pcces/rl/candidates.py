@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pcces.estimation import Estimate, pool
+from pcces.core.estimation import Estimate, pool
 
 MOST = 100
 USUAL = 8  # the weight of the usual variance beside a candidate's own, in episodes

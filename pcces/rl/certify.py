@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from pcces.certificate import Certificate, expected_width, plausible_deviation, spend, upper_bounds
+from pcces.core.certificate import Certificate, expected_width, plausible_deviation, spend, upper_bounds
+from pcces.core.estimation import estimate
 from pcces.envs.simulator import Simulator
 from pcces.envs.task import Task
-from pcces.estimation import estimate
 from pcces.rl.candidates import USUAL, Candidates
 from pcces.rl.normalizer import Normalizer
 from pcces.rl.policy import LOG_STD, Policy

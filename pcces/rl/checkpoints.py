@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pcces import storage
-from pcces.runs import Metrics, Run, read_metrics
+from pcces.rl.run import Metrics, Run, read_metrics
+from pcces.support import files as storage
 
 NAME, NEXT = "checkpoint.npz", ".checkpoint-next.npz"
 LAYOUT = 3  # what a state's arrays mean and how a search goes on from them; 1 had plain sums of observations, 2 no natural gradient

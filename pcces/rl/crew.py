@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from pcces.core.estimation import estimate
 from pcces.engines.pool import Lost, Pool
 from pcces.envs.simulator import Simulator
-from pcces.estimation import estimate
 from pcces.rl.batched import BatchedWorker
 from pcces.rl.episodes import Chunk, Episode, EpisodeWorker, Lesson, Played, Search, Shared, learnt
 from pcces.rl.iteration import regularised

@@ -11,10 +11,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from pcces import algorithm, strategies
-from pcces.arrays import array_namespace
-from pcces.barrier import barrier, comparable, violation
-from pcces.estimation import Estimate, estimate
+from pcces import strategies
+from pcces.core import algorithm
+from pcces.core.arrays import array_namespace
+from pcces.core.barrier import barrier, comparable, violation
+from pcces.core.estimation import Estimate, estimate
 from pcces.rl.normalizer import Normalizer, Seen, carry_over, update
 from pcces.rl.policy import Policy
 from pcces.rl.settings import Settings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from pcces.arrays import array_namespace
+from pcces.core.arrays import array_namespace
 from pcces.rl.policy import Policy
 
 Array = Any

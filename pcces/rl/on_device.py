@@ -9,9 +9,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from pcces.core.estimation import Estimate, estimate
 from pcces.engines.device import Program, compiled, gathered, my_share, summed
 from pcces.envs.task import Task
-from pcces.estimation import Estimate, estimate
 from pcces.rl import iteration, surrogate
 from pcces.rl.iteration import Learner
 from pcces.rl.normalizer import Normalizer, Seen, identity, normalise, seen_in, update

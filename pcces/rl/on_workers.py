@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from pcces.estimation import Estimate, estimate
+from pcces.core.estimation import Estimate, estimate
 from pcces.rl import iteration, surrogate
 from pcces.rl.crew import Crew
 from pcces.rl.episodes import Episode, Played, learnt, member_normals

@@ -15,7 +15,7 @@ from functools import reduce
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from pcces.arrays import array_namespace
+from pcces.core.arrays import array_namespace
 from pcces.envs.task import Continuous, Discrete
 
 Array = Any

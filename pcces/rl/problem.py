@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from pcces.arrays import array_namespace
+from pcces.core.arrays import array_namespace
 from pcces.envs.simulator import Simulator
 from pcces.envs.task import Task
 

@@ -12,12 +12,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from pcces.engines.kernels.numbers import kernels
+from pcces.engines.keys import ours
 from pcces.envs.task import Task
-from pcces.rl.keys import ours
 from pcces.rl.normalizer import Normalizer, normalise
 from pcces.rl.outcome import Outcome, Trajectory
 from pcces.rl.policy import Policy, forward
-from pcces.scalars import kernels
 
 Array = Any
 CHUNK = 50  # steps between two looks whether all episodes have ended
@@ -48,7 +48,7 @@ def rollout(
     """
     start = jax.vmap(task.reset, out_axes=-1)(jax.vmap(lambda key: jax.random.fold_in(key, 2**31 - 1))(keys))
     if kernels() and ours(keys):
-        from pcces.rl import kernel
+        from pcces.engines.kernels import episodes as kernel
 
         plan = kernel.plan(task, policy, greedy)
         if plan is not None:

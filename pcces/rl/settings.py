@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from pcces.algorithm import Rule
+from pcces.core.algorithm import Rule
 from pcces.strategies import SHAPINGS
 
 # By the type of a setting: what its value must be, in words, and whether it is.

@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from pcces.arrays import array_namespace
-from pcces.factor import inverse, inverse_factor
+from pcces.core.arrays import array_namespace
+from pcces.core.linalg import inverse, inverse_factor
 from pcces.rl.policy import Policy, affine, back, forward
 
 Array = Any

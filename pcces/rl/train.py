@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pcces import storage
+from pcces.core.estimation import Estimate
 from pcces.envs.simulator import CostFunction, Simulator
 from pcces.envs.task import Task
-from pcces.estimation import Estimate
-from pcces.interrupt import uninterrupted
 from pcces.rl import algorithms, certify, checkpoints, where
 from pcces.rl.candidates import Candidates
 from pcces.rl.checkpoints import Checkpoint
 from pcces.rl.policy import Policy
 from pcces.rl.problem import Problem, checked_bounds, from_json, problem_for, to_json
-from pcces.runs import Run, read_certificate, read_config, read_metrics, summary
+from pcces.rl.run import Run, read_certificate, read_config, read_metrics, summary
+from pcces.support import files as storage
+from pcces.support.interrupt import uninterrupted
 
 if TYPE_CHECKING:
     from pcces.rl.progress import TrainingProgress

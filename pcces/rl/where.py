@@ -19,7 +19,7 @@ from pcces.rl import algorithms
 if TYPE_CHECKING:
     from pcces.rl.crew import Crew
     from pcces.rl.episodes import Search
-    from pcces.runs import Run
+    from pcces.rl.run import Run
 
 ENGINES = ("device", "local", "ray")
 CERTIFY_EPISODES = {"device": 1000, "local": 200, "ray": 200}
@@ -241,11 +241,11 @@ def _crew(run: Run, engine: str, workers: int | None, address: str | None, searc
     assert isinstance(run.task, Simulator)
     pool: Callable[..., Any]
     if engine == "ray":
-        from pcces.engines.cluster import RayPool
+        from pcces.engines.ray import RayPool
 
         pool = functools.partial(RayPool, workers=workers, address=address)
     else:
-        from pcces.engines.local import LocalPool
+        from pcces.engines.processes import LocalPool
 
         pool = functools.partial(LocalPool, workers=workers)
     discount = run.config["settings"]["discount"]

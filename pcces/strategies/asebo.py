@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pcces.arrays import Array, array_namespace
+from pcces.core.arrays import Array, array_namespace
 from pcces.strategies.base import Strategy, descent_weights
 from pcces.strategies.guided import subspace_directions
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from pcces.arrays import Array, array_namespace
+from pcces.core.arrays import Array, array_namespace
 
 
 class Strategy(NamedTuple):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pcces.arrays import Array, array_namespace
+from pcces.core.arrays import Array, array_namespace
 from pcces.strategies.base import Strategy
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pcces.arrays import Array, array_namespace
-from pcces.factor import inverse_factor
+from pcces.core.arrays import Array, array_namespace
+from pcces.core.linalg import inverse_factor
 from pcces.strategies.base import Strategy, descent_weights
 
 

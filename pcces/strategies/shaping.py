@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pcces.arrays import Array, array_namespace
+from pcces.core.arrays import Array, array_namespace
 
 ALL_PAIRS = 500  # fitness values up to which comparing each with each is faster than sorting
 

@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from pcces.engines.kernels.numbers import in_one_kernel
 from pcces.envs.draw import GREEN, WOOD
 from pcces.envs.task import Step
-from pcces.scalars import in_one_kernel
 
 from ..agents import Point
 from ..objects import Gremlins

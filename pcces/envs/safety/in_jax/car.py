@@ -19,8 +19,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from pcces.engines.kernels.numbers import in_one_kernel
 from pcces.envs.draw import BLUE, INK, RED, Canvas
-from pcces.scalars import in_one_kernel
 
 from ..agents import Car
 from .contact import DAMPING, STIFFNESS, impedance

@@ -1,0 +1,1 @@
+"""Minimising any noisy function under limits: ask, tell, certify."""

@@ -1,0 +1,278 @@
+"""Calling the user's functions: one at a time, on workers (processes, Ray), through a map or an executor, or vectorised.
+
+Whatever goes wrong in an evaluation (an exception, nan, inf, on workers also a hang or a crash of the process) is a failed
+evaluation, which the search treats as a hidden constraint. Only KeyboardInterrupt and SystemExit pass through, and a mistake
+in the program that shows at once: a first call that returns no number.
+"""
+
+from __future__ import annotations
+
+import functools
+import pickle
+import reprlib
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from types import TracebackType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pcces.blackbox.batch import Batch
+from pcces.engines.pool import Lost, Pool, Watchdog
+
+Function = Callable[..., Any]
+Task = tuple[np.ndarray, int]  # a point and a seed
+ENGINES = ("local", "ray")
+
+
+class Outcome(NamedTuple):
+    """What came of an evaluation."""
+
+    f: float
+    c: np.ndarray | None  # None: failed
+    error: str = ""
+    wrong: bool = False  # a function returned what is no number
+
+
+class WrongReturnError(TypeError):
+    """One of the user's functions returned something else than numbers."""
+
+
+class Problem:
+    """The user's functions behind one call: (x, seed) -> (f, c), nan where it failed."""
+
+    def __init__(self, fun: Function, constraints: Sequence[Function], seeded: bool):
+        self.fun, self.constraints, self.seeded = fun, tuple(constraints), seeded
+
+    def __call__(self, task: Task) -> Outcome:
+        """One evaluation."""
+        x, seed = task
+        try:  # each function gets a copy of its own: what one writes into it must not reach the others or the search
+            own = np.array(x)
+            f, c = split(self.fun(own, np.random.default_rng(int(seed))) if self.seeded else self.fun(own))
+            parts = [c, *(constraint_values(g(np.array(x))) for g in self.constraints)]
+            return Outcome(f, np.concatenate(parts))
+        except WrongReturnError as error:
+            return Outcome(np.nan, None, f"TypeError: {error}", wrong=True)
+        except Exception as error:  # a crashing simulator is data here: a hidden constraint
+            return Outcome(np.nan, None, f"{type(error).__name__}: {error}")
+
+
+def split(value: Any) -> tuple[float, np.ndarray]:
+    """(f, c) from what fun returned: a number, or a pair.
+
+    >>> split((1.0, [2, 3]))
+    (1.0, array([2., 3.]))
+    """
+    pair = value if isinstance(value, tuple) else (value, ())
+    f, c = map(numbers, pair) if len(pair) == 2 else (None, None)
+    if f is None or f.size != 1 or c is None:
+        raise WrongReturnError(
+            f"fun returned {shown(value)}; it must return a number, or a tuple (f, c) of a number and the constraints"
+        )
+    return float(f.reshape(())), c.ravel()
+
+
+def constraint_values(value: Any) -> np.ndarray:
+    """What a constraint returned, as a vector.
+
+    >>> constraint_values(2)
+    array([2.])
+    """
+    c = numbers(value)
+    if c is None:
+        raise WrongReturnError(f"a constraint returned {shown(value)}; it must return a number, or an array of numbers")
+    return c.ravel()
+
+
+def numbers(value: Any) -> np.ndarray | None:
+    """The value as floats, or None where it is something else.
+
+    >>> numbers([1, True]), numbers("1"), numbers(None)
+    (array([1., 1.]), None, None)
+    """
+    try:
+        array = np.asarray(value)
+        return None if value is None or array.dtype.kind in "SUcmM" else array.astype(float)
+    except (TypeError, ValueError):
+        return None
+
+
+def shown(value: Any) -> str:
+    """A value in a few words.
+
+    >>> shown(np.zeros((2, 2)))
+    'array([[0., 0... [0., 0.]])'
+    """
+    return " ".join(reprlib.repr(value).split())
+
+
+class Worker:
+    """What a worker does (pcces.engines): a list of evaluations at a time, each within `timeout` seconds."""
+
+    def __init__(self, problem: Problem, timeout: float | None):
+        self.problem, self.watchdog = problem, Watchdog(timeout)
+
+    def share(self, value: Any) -> None:
+        """Nothing is shared: every task says all."""
+
+    def run(self, task: list[Task]) -> list[Outcome]:
+        """Evaluate."""
+        try:
+            return [self._one(each) for each in task]
+        finally:
+            self.watchdog.rest()
+
+    def _one(self, task: Task) -> Outcome:
+        self.watchdog.beat()
+        return self.problem(task)
+
+    def parts(self, task: list[Task]) -> list[list[Task]]:
+        """Single evaluations."""
+        return [[each] for each in task]
+
+    def join(self, results: list[list[Outcome] | Lost]) -> list[Outcome]:
+        """One list; an evaluation that took its worker down is a failed one."""
+        failed = [[Outcome(np.nan, None, r.reason)] if isinstance(r, Lost) else r for r in results]
+        return [outcome for part in failed for outcome in part]
+
+
+class Evaluator:
+    """Evaluates batches, for `Optimizer.tell`; a context manager, because it may own workers.
+
+    `workers` and `engine`: an integer asks for so many processes of this machine (-1: one a core), or with `engine="ray"`
+    for so many actors of a Ray cluster (None: one a CPU it has) at `ray_address`, or on this machine. A worker that dies is
+    replaced and its evaluations are repeated. One that takes longer than `timeout` seconds has failed. `workers` may also be
+    a map-like callable or an executor.
+
+    >>> from pcces import Optimizer
+    >>> opt = Optimizer([1.0, 1.0], max_evaluations=300, rng=0)
+    >>> with Evaluator(lambda x: (x @ x, 0.5 - x[0])) as evaluate:
+    ...     while not opt.stop():
+    ...         batch = opt.ask()
+    ...         opt.tell(batch, *evaluate(batch))
+    >>> opt.result.success
+    True
+    """
+
+    def __init__(
+        self,
+        fun: Function,
+        constraints: Sequence[Function] = (),
+        workers: Any = None,
+        vectorized: bool = False,
+        common_random_numbers: bool = False,
+        *,
+        engine: str = "local",
+        timeout: float | None = None,
+        ray_address: str | None = None,
+    ):
+        if not callable(fun):
+            raise TypeError(f"fun must be callable, got {type(fun).__name__}")
+        if engine not in ENGINES:
+            raise ValueError(f"unknown engine {engine!r}; there are {', '.join(ENGINES)}")
+        if ray_address is not None and engine != "ray":
+            raise ValueError("ray_address is the address of a Ray cluster: give engine='ray' with it")
+        if timeout is not None and not timeout > 0:
+            raise ValueError(f"timeout must be a positive number of seconds, got {timeout}")
+        own_workers = workers is None or isinstance(workers, int)
+        if vectorized and (workers is not None or timeout or engine == "ray" or common_random_numbers or constraints):
+            raise ValueError(
+                "vectorized=True hands fun whole batches: leave workers, engine, timeout, constraints and "
+                "common_random_numbers out"
+            )
+        if not own_workers and (timeout or engine == "ray"):
+            raise ValueError("timeout and engine='ray' need workers of our own: give an integer as workers, or none")
+        self.problem = Problem(fun, constraints, common_random_numbers)
+        self.vectorized = vectorized
+        self.constraints = -1  # unknown until an evaluation succeeds
+        self.last_error = ""
+        self._first = True
+        self._pool: Pool | None = None
+        self._map: Callable[..., Any] = map
+        if own_workers:
+            if engine == "ray" or timeout is not None or workers not in (None, 0, 1):
+                self._worker = Worker(self.problem, timeout)
+                self._pool = self._make_pool(engine, workers, timeout, ray_address)
+        elif isinstance(workers, Executor):
+            self._map = workers.map
+        elif callable(workers):
+            self._map = workers
+        else:
+            raise TypeError(
+                f"workers must be an integer, a map-like callable or an executor, got {type(workers).__name__}"
+            )
+
+    def _make_pool(self, engine: str, workers: int | None, timeout: float | None, ray_address: str | None) -> Pool:
+        recipe = functools.partial(Worker, self.problem, timeout)
+        if engine == "ray":
+            from pcces.engines.ray import RayPool
+
+            return RayPool(recipe, workers or None, ray_address)
+        try:
+            pickle.dumps(recipe)
+        except Exception as error:
+            raise TypeError(
+                f"workers={workers} needs functions that can be sent to other processes ({error}); define them at the top "
+                "of a module, or pass a concurrent.futures.ThreadPoolExecutor as workers"
+            ) from error
+        from pcces.engines.processes import (  # with multiprocessing behind it: only for those who want it
+            LocalPool,
+            cores,
+        )
+
+        return LocalPool(recipe, cores() if workers is not None and workers < 0 else workers or 1)
+
+    def __call__(self, batch: Batch) -> tuple[np.ndarray, np.ndarray | None]:
+        """f (k,) and c (k, m); c is None while no evaluation has succeeded yet."""
+        if self.vectorized:
+            return self._whole(batch)
+        tasks = list(zip(batch.points, batch.seeds))
+        outcomes = list(self._map(self.problem, tasks)) if self._pool is None else self._on_workers(self._pool, tasks)
+        if self._first and outcomes[0].wrong:
+            raise TypeError(outcomes[0].error.removeprefix("TypeError: "))
+        self._first = False
+        errors = [outcome.error for outcome in outcomes if outcome.error]
+        self.last_error = errors[-1] if errors else self.last_error
+        sizes = {len(outcome.c) for outcome in outcomes if outcome.c is not None} | ({self.constraints} - {-1})
+        if len(sizes) > 1:
+            raise ValueError(f"fun returned different numbers of constraints: {sorted(sizes)}")
+        f = np.array([outcome.f for outcome in outcomes])
+        if not sizes:
+            return f, None
+        self.constraints = sizes.pop()
+        missing = np.full(self.constraints, np.nan)
+        c = [missing if outcome.c is None else outcome.c for outcome in outcomes]
+        return f, np.array(c).reshape(len(f), self.constraints)
+
+    def _on_workers(self, pool: Pool, tasks: list[Task]) -> list[Outcome]:
+        size = max(1, len(tasks) // (4 * max(1, pool.workers)))
+        return self._worker.join(pool.map([tasks[i : i + size] for i in range(0, len(tasks), size)]))
+
+    def _whole(self, batch: Batch) -> tuple[np.ndarray, np.ndarray | None]:
+        try:
+            value = self.problem.fun(np.asarray(batch.points))
+        except Exception as error:
+            self.last_error = f"{type(error).__name__}: {error}"
+            return np.full(len(batch), np.nan), None
+        pair = value if isinstance(value, tuple) else (value, None)
+        f, c = map(numbers, pair) if len(pair) == 2 else (None, None)
+        if f is None or (c is None and pair[1] is not None):
+            k = len(batch)
+            raise TypeError(
+                f"fun returned {shown(value)}; with vectorized=True it must return f ({k},), or a tuple (f, c) with c ({k}, m)"
+            )
+        return f, c
+
+    def __enter__(self) -> Evaluator:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let the workers go."""
+        if self._pool is not None:
+            self._pool.close()

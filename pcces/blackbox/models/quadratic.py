@@ -1,0 +1,234 @@
+"""Regression models as Psi_k: quadratic fits to everything evaluated near x_k, and the step that minimises them.
+
+The theorem asks of d_k only that ||d_k|| <= d_max, so a step that uses all evaluations is as provable as a weighted
+mean of lambda of them, and wastes far less: under noise hundreds of old samples average each other's errors out, and
+without noise the step is that of sequential quadratic programming. Host only (NumPy): it serves black boxes.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from pcces.blackbox.models.archive import Archive
+from pcces.blackbox.models.qp import quadratic_program, solve_lower, solve_positive, whitened_program
+
+REACH = 1.5  # under noise a model uses all points within this many spreads
+
+
+class Model(NamedTuple):
+    """Quadratics in u, y(u) = value + gradient u + 1/2 u' hessian u, a row per output (f, c_1, .., c_r)."""
+
+    value: np.ndarray  # (1 + r,)
+    gradient: np.ndarray  # (1 + r, n)
+    hessian: np.ndarray  # (1 + r, n, n)
+    spread: np.ndarray  # (1 + r,) standard deviation of the data around its mean
+    error: np.ndarray  # (1 + r,) of a prediction near the centre: misfit, and noise that did not average out
+    points: int  # how many went in
+
+    def __call__(self, U: np.ndarray) -> np.ndarray:
+        """Predict all outputs at the rows of U."""
+        bend = (U @ self.hessian) * U  # (1 + r, k, n)
+        return self.value + U @ self.gradient.T + 0.5 * bend.sum(-1).T
+
+
+def coefficients(n: int) -> int:
+    """How many coefficients a quadratic in n variables has.
+
+    >>> coefficients(2)
+    6
+    """
+    return (n + 1) * (n + 2) // 2
+
+
+@lru_cache(maxsize=4)
+def _pairs(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The products u_i u_j of a quadratic's second-order terms, and their factors: 1/2 u' hessian u."""
+    i, j = np.triu_indices(n)
+    return i, j, np.where(i == j, 0.5, 1.0)
+
+
+def _features(U: np.ndarray, quadratic: bool) -> np.ndarray:
+    """1, u_i and u_i u_j, a row each: products of rows are faster than products of columns."""
+    k, n = U.shape
+    phi = np.empty((coefficients(n) if quadratic else n + 1, k))
+    phi[0] = 1.0
+    phi[1 : n + 1] = U.T
+    if quadratic:
+        i, j, factors = _pairs(n)
+        products = np.multiply(phi[i + 1], phi[j + 1], out=phi[n + 1 :])
+        products *= factors[:, None]
+    return phi
+
+
+def fit(
+    U: np.ndarray, Y: np.ndarray, kernel: np.ndarray, counts: np.ndarray, noise: np.ndarray, ridge: float = 0.1
+) -> Model:
+    """Weighted ridge regression of the outputs Y (k, 1 + r) at the points U (k, n), whose spread is about 1.
+
+    `counts` are the evaluations behind each row of Y, `noise` the standard deviation of one of them. With too few points
+    for a quadratic the ridge keeps the curvature smallest; with fewer than 2 n + 1 the model is linear.
+
+    >>> U = np.random.default_rng(0).standard_normal((20, 2))
+    >>> model = fit(U, (U[:, :1] - 1) ** 2, np.ones(20), np.ones(20), noise=np.zeros(1))
+    >>> model.gradient.round(4), model.hessian.round(4)[0, 0, 0]
+    (array([[-2.,  0.]]), np.float64(2.0))
+    """
+    n, quadratic = U.shape[1], len(U) >= 2 * U.shape[1] + 1
+    phi = _features(U, quadratic)
+    noisy = bool((noise > 0).any())
+    weights = kernel * counts / (1 + counts / 20) if noisy else kernel  # many repeats at one point say little elsewhere
+    share = weights / weights.sum()
+    centre = share @ Y
+    Z = Y - centre
+    spread = np.sqrt(share @ Z**2) + 1e-300
+    Z /= spread
+    relative = min(float(((noise / spread) ** 2).min()), 1.0)
+    penalty = np.full(len(phi), ridge * relative + 1e-8)
+    penalty[1 : n + 1] = 1e-3 * relative + 1e-12
+    penalty[0] = 1e-10
+    weighted = phi * weights
+    normal = phi @ weighted.T
+    normal.flat[:: len(normal) + 1] += penalty
+    factor, B = solve_positive(normal, weighted @ Z)
+
+    hessian = np.zeros((Y.shape[1], n, n))
+    if quadratic:
+        i, j, _ = _pairs(n)
+        hessian[:, i, j] = hessian[:, j, i] = (B[n + 1 :] * spread).T
+    residual = (Z - phi.T @ B) * spread
+    from_noise = noise**2 * (share / counts).sum()
+    error = np.sqrt(np.maximum(share @ residual**2 - from_noise, 0))
+    if noisy:
+        error = error + noise * np.linalg.norm(solve_lower(factor, np.eye(len(factor))[0]))
+    return Model(B[0] * spread + centre, (B[1 : n + 1] * spread).T, hessian, spread, error, len(U))
+
+
+def minimise(
+    model: Model,
+    starts: list[np.ndarray],
+    radius: float,
+    backoff: np.ndarray,
+    G: np.ndarray,
+    h: np.ndarray,
+    multipliers: np.ndarray,
+    rounds: int = 3,
+    keep_slack: float = 0.01,
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """The u with the least modelled f under modelled c + backoff <= 0, G u <= h and |u_i| <= radius.
+
+    A few rounds of sequential quadratic programming on the model from each of `starts`; the best end wins. Of the slack
+    at the centre a hundredth is kept, so that rounding cannot push an exactly modelled boundary over. Where the
+    constraints cannot all be met the step reduces their violation. Returns u and the multipliers, or None.
+
+    >>> line = Model(*map(np.array, ([0.0], [[-1.0, 0.0]], [[[1e-3, 0], [0, 1e-3]]], [1.0], [0.0])), points=9)
+    >>> none = np.zeros((0, 2)), np.zeros(0)
+    >>> minimise(line, [np.zeros(2)], 2.0, np.zeros(0), *none, multipliers=np.zeros(0))[0]
+    array([2., 0.])
+    """
+    n = model.gradient.shape[1]
+    r = len(model.value) - 1
+    backoff = backoff + 1e-12
+    backoff = backoff + keep_slack * np.maximum(-(model.value[1:] + backoff), 0)
+    every_row = np.vstack([np.zeros((r, n)), np.eye(n), -np.eye(n), G])
+    rows, fixed = every_row[:r], every_row[r:]
+    limits = np.concatenate([np.zeros(r), np.full(2 * n, radius), h])
+    bends = model.hessian[1:].reshape(r, n * n)
+    tolerance = 1e-9 + 0.1 * backoff.max(initial=0.0)
+    best: tuple[tuple[float, float], np.ndarray, np.ndarray] | None = None
+    visited: list[np.ndarray] = []
+    for start in starts:
+        u, lam = np.clip(start, -radius, radius), multipliers
+        visited.append(u)
+        for _ in range(rounds):
+            slope = model.gradient[0] + model.hessian[0] @ u
+            bend = model.hessian[1:] @ u
+            np.add(model.gradient[1:], bend, out=rows)
+            c = model.value[1:] + (rows - 0.5 * bend) @ u + backoff
+            room = limits - every_row @ u
+            W = _whitening(model.hessian[0] + (np.minimum(lam, 1e8) @ bends).reshape(n, n), slope)
+            answer = None
+            for kept in (0.0, 0.5, 0.9):  # the share of a violation that may stay
+                room[:r] = -np.where(c > 0, (1 - kept) * c, c)
+                answer = whitened_program(W, slope, every_row, room)
+                if answer is not None:
+                    u, lam = u + answer.x, answer.multipliers[:r]
+                    break
+            if answer is None:
+                broken = c > 0
+                if not broken.any():
+                    break
+                A = rows[broken]
+                gauss_newton = A.T @ A
+                gauss_newton += 1e-3 * max(np.trace(gauss_newton) / n, 1e-300) * np.eye(n)
+                answer = quadratic_program(gauss_newton, A.T @ c[broken], fixed, room[r:])
+                if answer is None:
+                    break
+                u = u + answer.x
+            elif any(np.abs(u - other).max() < 1e-6 * radius for other in visited):
+                break  # converged, or where another start has led
+            visited.append(u)
+        y = model(u[None])[0]
+        violation = max(0.0, float(np.max(y[1:] + backoff, initial=0.0)))
+        key = (violation if violation > tolerance else 0.0, float(y[0]))
+        if np.all(np.isfinite(u)) and (best is None or key < best[0]):
+            best = key, u, np.minimum(lam, 1e8)
+    return None if best is None else best[1:]
+
+
+def _whitening(H: np.ndarray, slope: np.ndarray) -> np.ndarray:
+    """W with (W W')^-1 the nearest usable curvature: eigenvalues lifted to a sliver of the largest."""
+    values, vectors = np.linalg.eigh(H)
+    scale = max(float(np.abs(values).max()), 1e-3 * math.sqrt(float(slope @ slope)), 1e-300)
+    return vectors / np.sqrt(np.maximum(values, 1e-7 * scale))
+
+
+class LocalModel(NamedTuple):
+    """A model around x_k in the coordinates u = factor^-1 (z - x_k) / length."""
+
+    model: Model
+    inverse: np.ndarray
+    length: float
+
+    def to_u(self, offsets: np.ndarray) -> np.ndarray:
+        """Offsets z - x_k, as rows, in the model's coordinates."""
+        return offsets @ self.inverse.T / self.length
+
+
+def local_model(
+    archive: Archive, x: np.ndarray, factor: np.ndarray, spread: float, noise: np.ndarray, everything: bool = False
+) -> LocalModel | None:
+    """Fit a model to the evaluated points nearest to x in the metric of the search distribution, or None if there are
+    too few. Under noise it takes all within `REACH` spreads, as many as are affordable. It looks through the
+    recent part of the archive only, unless asked to look through everything."""
+    n = len(x)
+    if archive.size < n + 3:
+        return None
+    p = coefficients(n)
+    noisy = bool(np.any(noise > 0))
+    recent = 0 if everything else max(0, archive.size - (60 if noisy else 10) * p - 800)
+    inverse = factor.T / (factor**2).sum(0)[:, None]  # its columns are orthogonal: the axes of the covariance
+    U = (archive.points[recent:] - x) @ (inverse.T / spread)
+    distance = np.sqrt(np.einsum("ij,ij->i", U, U))
+    wanted = 2 * p + 2 * n + 8
+    within = np.flatnonzero(distance < REACH * math.sqrt(n)) if noisy else np.zeros(0, dtype=int)
+    if len(within) > wanted:  # the newest of them, for they lie where the search is now, near and far
+        near = within[-(min(20 * p, int(4e7 / p**2)) + wanted) :]
+    else:
+        near = np.argpartition(distance, wanted - 1)[:wanted] if wanted < len(U) else np.arange(len(U))
+    distance = distance[near]
+    reach = max(float(distance.max()), 1e-12) * 1.0001
+    # Without noise nearer is better; with it every point within reach counts, or the newest, at the rim, would not.
+    kernel = np.ones(len(near)) if noisy else (1 - (distance / reach) ** 2) ** 2 + 1e-3
+    counts = archive.counts[recent:][near]
+    weights = kernel * counts / (1 + counts / 20) if noisy else kernel
+    length = math.sqrt(float((weights * distance**2).sum() / weights.sum()) / n) + 1e-12
+    length = max(length, 0.3) if noisy else length
+    try:
+        model = fit(U[near] / length, archive.outputs[recent:][near], kernel, counts, noise)
+    except np.linalg.LinAlgError:  # all points on one line, say: the recombination takes over
+        return None
+    return LocalModel(model, inverse, length * spread)

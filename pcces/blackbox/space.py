@@ -1,0 +1,138 @@
+"""Where x may go: bounds and linear sets kept by projection (Remark 1), and the scaling of the variables.
+
+The search works on z = (x - origin) / scale: the unit box where the bounds are finite. Objective and constraints are
+only ever called at `to_x(z)`, which lies within the bounds to the last bit.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy
+
+from pcces.blackbox.models.qp import project_polyhedron
+
+if TYPE_CHECKING:
+    from scipy.optimize import LinearConstraint
+
+
+class Space:
+    """Bounds, linear constraints and scale of the variables.
+
+    >>> space = Space(np.array([1.0, 5.0]), bounds=[(0, 2), (0, 10)])
+    >>> space.to_z(np.array([1.0, 5.0])), space.to_x(np.array([0.5, 2.0]))
+    (array([0.5, 0.5]), array([ 1., 10.]))
+    """
+
+    def __init__(self, x0: Any, bounds: Any = None, linear: list[LinearConstraint] | None = None, scale: Any = None):
+        x0 = np.asarray(x0)
+        if x0.ndim != 1 or x0.size == 0:
+            raise ValueError(f"x0 must be a one-dimensional array with at least one number, got shape {x0.shape}")
+        if x0.dtype not in (np.float32, np.float64):
+            x0 = x0.astype(float)
+        if not np.all(np.isfinite(x0)):
+            raise ValueError(f"x0 holds nan or inf at position {int(np.flatnonzero(~np.isfinite(x0))[0])}")
+        self.n, self.dtype = x0.size, x0.dtype
+        lower, upper = _read_bounds(bounds, self.n)
+        self.lower, self.upper = -_rounded_down(-lower, self.dtype), _rounded_down(upper, self.dtype)
+        crossed = np.flatnonzero(self.lower > self.upper)
+        if crossed.size:
+            i = int(crossed[0])
+            raise ValueError(f"the bounds of variable {i} are crossed: {self.lower[i]:g} > {self.upper[i]:g}")
+        outside = np.flatnonzero((x0 < self.lower) | (x0 > self.upper))
+        if outside.size:
+            i = int(outside[0])
+            raise ValueError(
+                f"x0[{i}] = {x0[i]:g} lies outside its bounds [{self.lower[i]:g}, {self.upper[i]:g}]; start inside them"
+            )
+        self.x0 = x0
+        finite = np.isfinite(self.lower) & np.isfinite(self.upper)
+        with np.errstate(invalid="ignore"):
+            width = np.where(finite & (self.upper > self.lower), self.upper - self.lower, np.maximum(np.abs(x0), 1.0))
+        self.scale = np.broadcast_to(width if scale is None else np.asarray(scale, dtype=float), x0.shape)
+        if np.any(~np.isfinite(self.scale) | (self.scale <= 0)):
+            raise ValueError("scale must hold positive numbers: the typical size of a change in each variable")
+        self.scale = self.scale.astype(self.dtype)
+        self.origin = np.where(finite, self.lower, x0).astype(self.dtype)
+        self.bounded = bool(np.any(np.isfinite(self.lower) | np.isfinite(self.upper)))
+        self.z_lower = ((self.lower - self.origin) / self.scale).astype(self.dtype)
+        self.z_upper = ((self.upper - self.origin) / self.scale).astype(self.dtype)
+        self.lower, self.upper = self.lower.astype(self.dtype), self.upper.astype(self.dtype)
+        self.G, self.h = self._half_spaces(linear or [])
+        self.linear = len(self.h) > 0
+        self.confined = self.bounded or self.linear
+
+    def _half_spaces(self, linear: list[LinearConstraint]) -> tuple[np.ndarray, np.ndarray]:
+        """All linear constraints as G z <= h."""
+        rows: list[np.ndarray] = [np.zeros((0, self.n))]
+        limits: list[np.ndarray] = [np.zeros(0)]
+        for constraint in linear:
+            A = np.atleast_2d(np.asarray(constraint.A.toarray() if hasattr(constraint.A, "toarray") else constraint.A))
+            if A.shape[1] != self.n:
+                raise ValueError(f"a LinearConstraint has {A.shape[1]} columns, but x0 has {self.n} numbers")
+            low, high = (
+                np.broadcast_to(np.asarray(side, dtype=float), len(A)) for side in (constraint.lb, constraint.ub)
+            )
+            for sign, side in ((1.0, high), (-1.0, low)):
+                used = np.isfinite(side)
+                rows.append(sign * A[used] * self.scale)
+                limits.append(sign * (side[used] - A[used] @ self.origin))
+        return np.vstack(rows), np.concatenate(limits)
+
+    @cached_property
+    def half_spaces(self) -> tuple[np.ndarray, np.ndarray]:
+        """Bounds and linear constraints together, as G z <= h."""
+        up, down = np.isfinite(self.z_upper), np.isfinite(self.z_lower)
+        identity = np.eye(self.n)
+        G = np.vstack([identity[up], -identity[down], self.G])
+        return G, np.concatenate([self.z_upper[up], -self.z_lower[down], self.h])
+
+    def to_z(self, x: np.ndarray) -> np.ndarray:
+        """From the user's variables to the search's."""
+        return (x - self.origin) / self.scale
+
+    def to_x(self, z: np.ndarray) -> np.ndarray:
+        """From the search's variables to the user's, never outside the bounds."""
+        x = self.scale * z
+        x += self.origin
+        return (np.clip(x, self.lower, self.upper) if self.bounded else x).astype(self.dtype, copy=False)
+
+    def confine(self, x: np.ndarray) -> np.ndarray:
+        """`project` in the user's variables."""
+        if self.linear:
+            return self.to_x(self.project(self.to_z(x)))
+        return np.clip(x, self.lower, self.upper) if self.bounded else x
+
+    def project(self, z: np.ndarray) -> np.ndarray:
+        """The nearest point (or points, one a row) inside bounds and linear constraints."""
+        if self.linear:
+            G, h = self.half_spaces
+            rows = np.atleast_2d(z)
+            inside = np.array([project_polyhedron(row, G, h) for row in rows], dtype=self.dtype).reshape(z.shape)
+            return np.clip(inside, self.z_lower, self.z_upper)
+        return np.clip(z, self.z_lower, self.z_upper) if self.bounded else z
+
+
+def _rounded_down(limit: np.ndarray, dtype: Any) -> np.ndarray:
+    """The largest numbers of the type that are not above the limits: a single-precision 0.1 is more than 0.1."""
+    near = limit.astype(dtype)
+    return np.where(near > limit, np.nextafter(near, np.array(-np.inf, dtype=dtype)), near).astype(float)
+
+
+def _read_bounds(bounds: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
+    if bounds is None:
+        return np.full(n, -np.inf), np.full(n, np.inf)
+    if isinstance(bounds, scipy.optimize.Bounds):
+        low, high = np.asarray(bounds.lb).tolist(), np.asarray(bounds.ub).tolist()
+    else:
+        pairs = list(bounds)
+        if len(pairs) != n or any(len(pair) != 2 for pair in pairs):
+            raise ValueError(f"bounds must be scipy.optimize.Bounds or {n} pairs (low, high), one for each variable")
+        low = [-np.inf if pair[0] is None else pair[0] for pair in pairs]
+        high = [np.inf if pair[1] is None else pair[1] for pair in pairs]
+    lower, upper = (np.array(np.broadcast_to(np.asarray(side, dtype=float), n)) for side in (low, high))
+    if np.any(np.isnan(lower) | np.isnan(upper)):
+        raise ValueError("bounds hold nan; use -inf, inf or None for a side that is open")
+    return lower, upper

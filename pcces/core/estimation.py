@@ -1,0 +1,136 @@
+"""Estimates of f and c by averaging repeated evaluations (section 3.2), and how many evaluations a decision needs.
+
+The outputs of one evaluation are kept as one vector y = (f, c_1, .., c_r), so that every formula serves all of them.
+A failed evaluation (exception, nan, inf) makes the whole estimate +inf: a hidden constraint, never averaged away.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from pcces.core.arrays import Array, array_namespace
+
+
+class Estimate(NamedTuple):
+    """The mean of `n` evaluations at one point, and the sum of squared deviations from it, per output."""
+
+    n: Array
+    mean: Array  # (1 + r,)
+    squares: Array  # (1 + r,)
+
+    @property
+    def f(self) -> Array:
+        """The estimate of the objective."""
+        return self.mean[..., 0]
+
+    @property
+    def c(self) -> Array:
+        """The estimates of the constraints."""
+        return self.mean[..., 1:]
+
+    @property
+    def variance(self) -> Array:
+        """The sample variance of a single evaluation (nan for fewer than two)."""
+        xp = array_namespace(self.mean)
+        return self.squares / xp.where(self.n > 1, self.n - 1, xp.nan)
+
+
+def estimate(samples: Array) -> Estimate:
+    """Average the rows of `samples` (N, 1 + r).
+
+    >>> import numpy as np
+    >>> e = estimate(np.array([[1.0, -2.0], [3.0, -2.0]]))
+    >>> e.f, e.c, e.variance
+    (array(2.), array([-2.]), array([2., 0.]))
+    """
+    xp = array_namespace(samples)
+    failed = ~xp.all(xp.isfinite(samples))
+    usable = xp.where(failed, 0.0, samples)
+    mean = usable[0, :] + xp.mean(usable - usable[:1, :], axis=0)  # exact for equal numbers, so that they show no noise
+    squares = xp.sum((usable - mean) ** 2, axis=0)
+    mean = xp.where(failed, xp.inf, mean)
+    return Estimate(xp.asarray(samples.shape[0], dtype=samples.dtype), mean, squares)
+
+
+def pool(a: Estimate, b: Estimate) -> Estimate:
+    """The estimate from the evaluations of both (Chan's update).
+
+    >>> import numpy as np
+    >>> y = np.array([[1.0], [2.0], [6.0]])
+    >>> np.allclose(np.concatenate(pool(estimate(y[:1]), estimate(y[1:]))[1:]), np.concatenate(estimate(y)[1:]))
+    True
+    """
+    xp = array_namespace(a.mean)
+    n = a.n + b.n
+    finite = xp.isfinite(a.mean) & xp.isfinite(b.mean)
+    delta = xp.where(finite, b.mean, 0.0) - xp.where(finite, a.mean, 0.0)
+    mean = xp.where(finite, a.mean, xp.inf) + delta * (b.n / n)
+    return Estimate(n, mean, a.squares + b.squares + delta**2 * (a.n * b.n / n))
+
+
+def required_samples(variance: float, sigma: float, eps_f: float, eps_v: float, p: float) -> int:
+    """The N_k that makes averages p-probabilistically eps_f-accurate *and* meets the variance condition (section 3.3).
+
+    N >= 16 v / (eps_f^2 sigma^4) log(2 / (1 - p))  and  N >= v / (eps_v^2 sigma^4); the paper's second bound has a slip
+    (docs/paper.md).
+
+    >>> required_samples(variance=1e-4, sigma=0.1, eps_f=1.0, eps_v=1.0, p=0.9)
+    48
+    >>> required_samples(variance=0.0, sigma=0.1, eps_f=1.0, eps_v=1.0, p=0.9)
+    1
+    """
+    if not 0.5 < p < 1:
+        raise ValueError(f"p must lie in (1/2, 1) for a finite N, got {p}")
+    accuracy = 16 * variance / (eps_f**2 * sigma**4) * math.log(2 / (1 - p))
+    moment = variance / (eps_v**2 * sigma**4)
+    needed = max(accuracy, moment, 1.0)
+    return math.ceil(needed) if needed < 2**62 else 2**62
+
+
+def blend_noise(noise: np.ndarray, e: Estimate, weight: float) -> np.ndarray:
+    """Move the running standard deviation of a single evaluation towards what the repeats in `e` show."""
+    return np.sqrt((1 - weight) * noise**2 + weight * e.variance)
+
+
+class Race(NamedTuple):
+    """How sure a comparison has to be before sampling for it stops."""
+
+    z: float = 1.0  # standard errors the difference must clear
+    least: int = 2  # evaluations a trial point gets at once
+    accept: int = 16  # fewer than these never accept
+    most: int = 64  # N_k's cap
+
+    def undecided(
+        self,
+        difference: float,
+        error: float,
+        clearance: np.ndarray,
+        clearance_error: np.ndarray,
+        samples: tuple[int, int],
+        certain: bool = False,
+    ) -> bool:
+        """Whether more evaluations could change the decision on a trial point.
+
+        `difference` is f~_trial - f_k + kappa/2 sigma^2 with its standard error, `clearance` the constraints relative
+        to what is allowed (<= 0 passes) with theirs, `samples` the evaluations of trial and incumbent so far.
+
+        >>> Race().undecided(-1.0, 0.1, np.array([-1.0]), np.array([0.1]), (16, 16))
+        False
+        >>> Race().undecided(-0.05, 0.1, np.array([-1.0]), np.array([0.1]), (16, 16))
+        True
+
+        A difference that is `certain` (common random numbers can make it so) needs no more, if the constraints do not.
+
+        >>> Race().undecided(-0.05, 0.0, np.array([-1.0]), np.array([0.1]), (4, 4), certain=True)
+        False
+        """
+        if min(samples) >= self.most or not math.isfinite(difference):
+            return False
+        if difference > self.z * error or np.any(clearance > self.z * clearance_error):
+            return False  # surely no
+        surely_yes = difference < -self.z * error and bool(np.all(clearance <= 0))
+        enough = samples[0] >= self.accept or (certain and bool(np.all(clearance <= -self.z * clearance_error)))
+        return not (surely_yes and enough)

@@ -1,0 +1,279 @@
+"""The run folder: what was asked for, how it went, and the policy that came out. No pickle: a stranger's run is safe to open.
+
+config.json       task, algorithm, preset, settings, versions
+metrics.csv       one line an iteration
+checkpoint.npz    everything needed to go on
+policy.npz        the policy returned, its normalisation and shape
+certificate.json  the certificate, and the fresh episodes behind it
+report.html       curves, certificate, animation
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from pcces.core.certificate import Certificate
+from pcces.rl.normalizer import Normalizer, normalise
+from pcces.rl.policy import Policy, forward
+from pcces.support import files as storage
+
+if TYPE_CHECKING:
+    from pcces.envs.simulator import Simulator
+    from pcces.envs.task import Task
+    from pcces.rl.problem import Problem
+
+Metrics = dict[str, list[float]]
+COLUMNS = ("iteration", "return", "entropy", "length", "steps", "seconds")  # of every run's metrics, among others
+FINAL = {"episodes"} | {name + error for name in ("return", "entropy", "length", "costs") for error in ("", "_error")}
+
+
+@dataclass(repr=False)
+class Run:
+    """A training run: its configuration, its course, its policy and what fresh episodes say of it."""
+
+    config: dict[str, Any]
+    task: Task | Simulator
+    shape: Policy
+    problem: Problem
+    metrics: Metrics = field(default_factory=dict)
+    x: np.ndarray | None = None
+    normalizer: Normalizer | None = None
+    certificate: Certificate | None = None
+    final: dict[str, Any] = field(default_factory=dict)  # means over the certificate's episodes
+    path: Path | None = None
+
+    def __repr__(self) -> str:
+        """In a line or two: what was trained, how long, and what came out."""
+        what = "{algorithm} on {task}, seed {seed}".format(**self.config)
+        done = len(self.metrics.get("iteration", ()))  # none are known of a policy that was kept without its metrics
+        return f"<{what}{f', {done} iterations' if done else ''}; {self.words()}>"
+
+    def policy(self, observation: Any, rng: np.random.Generator | None = None) -> Any:
+        """An action as the environment takes it; without a generator, the likeliest one."""
+        x, normalizer = self.trained()
+        o = np.asarray(observation, dtype=np.float32)
+        if o.shape != (self.shape.observation_size,):
+            raise ValueError(
+                f"the policy expects observations of shape ({self.shape.observation_size},), got {o.shape}"
+            )
+        layers, log_std = self.shape.unpack(x)
+        head = forward(layers, normalise(normalizer, o))
+        if rng is None:
+            action = self.shape.mode(head)
+        elif self.shape.discrete:
+            action = self.shape.act(head, log_std, rng.random(dtype=np.float32))
+        else:
+            action = self.shape.act(head, log_std, rng.standard_normal(self.shape.outputs, dtype=np.float32))
+        return int(action) if self.shape.discrete else np.asarray(action, dtype=np.float32)
+
+    def evaluate(
+        self,
+        episodes: int = 100,
+        seed: int = 1_000_000,
+        greedy: bool = False,
+        engine: str | None = None,
+        progress: bool | None = None,
+    ) -> dict[str, Any]:
+        """Means and standard errors over fresh episodes: return, each cost, entropy, length.
+
+        `engine`: where they are played, if not where the policy was trained; "local" is the simulator of a task in JAX.
+        `progress=None` shows on a terminal how far it is.
+        """
+        from pcces.rl.where import elsewhere, playing
+
+        x, normalizer = self.trained()
+        with playing(elsewhere(self, engine), progress) as play:
+            return summary(self.problem, play(x, normalizer, episodes, seed, greedy))
+
+    def certify(
+        self,
+        episodes: int | None = None,
+        seed: int = 2_000_000,
+        confidence: float = 0.95,
+        engine: str | None = None,
+        progress: bool | None = None,
+        greedy: bool = False,
+    ) -> Certificate:
+        """Put the policy to the test again, on fresh episodes, as many as the run's own certificate took unless `episodes`
+        says otherwise; `engine` and `progress` as for `evaluate`. `greedy`: with the likeliest actions, as `policy` gives
+        them without a generator; a run's own certificate speaks of actions that are drawn."""
+        return cast(Certificate, self.certified(episodes, seed, confidence, engine, progress, greedy).certificate)
+
+    def certified(
+        self,
+        episodes: int | None = None,
+        seed: int = 2_000_000,
+        confidence: float = 0.95,
+        engine: str | None = None,
+        progress: bool | None = None,
+        greedy: bool = False,
+    ) -> Run:
+        """The same run with what other fresh episodes say of its policy."""
+        from pcces.rl.certify import certify
+        from pcces.rl.where import elsewhere, playing
+
+        x, normalizer = self.trained()
+        assert self.certificate is not None
+        fresh = self.certificate.samples if episodes is None else episodes
+        there = elsewhere(self, engine)
+        with playing(there, progress) as play:
+            play = partial(play, greedy=greedy)
+            certificate, outcome = certify(
+                there.task, self.shape, self.problem, play, x, normalizer, fresh, seed, confidence
+            )
+        return replace(self, certificate=certificate, final=summary(self.problem, outcome))
+
+    def trained(self) -> tuple[np.ndarray, Normalizer]:
+        """The policy's parameters and normalisation; an error that says how to go on if the run is not finished."""
+        if self.x is None or self.normalizer is None:
+            where = f"; go on with: pcces train {self.config['task']} --out {self.path} --resume" if self.path else ""
+            raise ValueError(f"this run is not finished, so it has no policy yet{where}")
+        return self.x, self.normalizer
+
+    def keeps_limits(self) -> bool:
+        """Whether the means over the certificate's episodes keep all limits, which is less than a certificate says."""
+        (low, high), entropy = self.problem.entropy_bounds, self.final["entropy"]
+        return low <= entropy <= high and all(c <= t for c, t in zip(self.final["costs"], self.problem.thresholds))
+
+    # -- files ---------------------------------------------------------------------------------------------------------
+
+    def reopen(self) -> None:
+        """Write config.json into the run's folder, which from now on is that of a run that is not finished."""
+        assert self.path is not None
+        for name in ("policy.npz", "certificate.json"):
+            (self.path / name).unlink(missing_ok=True)
+        self._write("config.json", json.dumps(self.config, indent=1).encode())
+
+    def save_metrics(self) -> None:
+        """Write metrics.csv."""
+        buffer = io.StringIO()
+        writer = csv.writer(buffer)
+        writer.writerow(self.metrics)
+        writer.writerows(zip(*self.metrics.values()))
+        self._write("metrics.csv", buffer.getvalue().encode())
+
+    def save_policy(self) -> None:
+        """Write policy.npz and certificate.json."""
+        x, normalizer = self.trained()
+        assert self.certificate is not None and self.path is not None
+        arrays = {"x": x, "mean": np.asarray(normalizer.mean), "std": np.asarray(normalizer.std)}
+        said = {"certificate": self.certificate.to_dict(), "words": self.words(), "fresh_episodes": self.final}
+        self._write("certificate.json", json.dumps(said, indent=1).encode())
+        storage.save(self.path / "policy.npz", "policy", arrays, {"task": self.config["task"]})  # last: now it is done
+
+    def _write(self, name: str, data: bytes) -> None:
+        assert self.path is not None
+        storage.write_atomically(self.path / name, data)
+
+    def limits(self) -> list[str]:
+        """What the certificate's bounds say of each limit."""
+        if self.certificate is None:
+            return []
+        said = []
+        for name, bound in zip(self.problem.names, self.certificate.upper_bounds):
+            what, sign, limit = name.partition(" <= ") if " <= " in name else name.partition(" >= ")
+            value = bound + float(limit) if "<" in sign else float(limit) - bound
+            said.append(f"{what} {'at most' if '<' in sign else 'at least'} {value:.4g} (limit {limit})")
+        return said
+
+    def words(self) -> str:
+        """The certificate in words a person can act on."""
+        if self.certificate is None:
+            return "not finished: no certificate yet"
+        c, final = self.certificate, self.final
+        parts = [f"{name} {final['costs'][i]:.3g}" for i, name in enumerate(self.problem.cost_names)]
+        means = f"return {final['return']:.4g}" + "".join(f", {part}" for part in parts)
+        limits = "; ".join(self.limits())
+        sure = f"{100 * c.confidence:g} % confidence, {c.samples} fresh episodes, {c.method} bound"
+        if c.holds:
+            return f"CERTIFIED: {limits or 'no limits'} ({sure}). Mean over these episodes: {means}."
+        if failed := final.get("failed_episodes"):
+            return f"NOT CERTIFIED: {failed} of {c.samples} fresh episodes failed. Mean over the others: {means}."
+        return f"NOT CERTIFIED: could only show {limits} ({sure}). Mean over these episodes: {means}."
+
+
+def summary(problem: Problem, outcome: Any) -> dict[str, Any]:
+    """Means and standard errors of an Outcome's episodes, as plain data; those that failed are counted apart."""
+    good = np.isfinite(np.asarray(outcome.returns))
+
+    def mean_and_error(values: np.ndarray) -> tuple[float, float]:
+        n, values = int(good.sum()), values[good]
+        if n == 0:
+            return math.nan, math.nan
+        return float(values.mean()), float(values.std(ddof=1) / math.sqrt(n)) if n > 1 else math.nan
+
+    found: dict[str, Any] = {"episodes": len(good)}
+    if not good.all():
+        found["failed_episodes"] = int((~good).sum())
+    for name, values in (("return", outcome.returns), ("entropy", outcome.entropy), ("length", outcome.length)):
+        found[name], found[f"{name}_error"] = mean_and_error(np.asarray(values, dtype=float))
+    pairs = [mean_and_error(np.asarray(row, dtype=float)) for row in outcome.costs]
+    found["costs"], found["costs_error"] = [a for a, _ in pairs], [b for _, b in pairs]
+    found["cost_names"], found["thresholds"] = list(problem.cost_names), list(problem.thresholds)
+    return found
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """The configuration in a run folder; a folder without one, or a damaged one, is an error that says so."""
+    file = path / "config.json"
+    if not file.exists():
+        raise FileNotFoundError(f"{path} is not a run folder: it has no config.json")
+    try:
+        config = json.loads(file.read_text())
+        missing = {"task", "algorithm", "preset", "seed", "thresholds", "entropy_bounds", "settings"} - set(config)
+        if not missing:
+            needed = {"iterations", "hidden", "mu", "discounted"}
+            missing = {f"settings.{name}" for name in needed - set(config["settings"])}
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{file} is damaged ({error})") from error
+    if missing:
+        raise ValueError(f"{file} is not a run's configuration: it lacks {', '.join(sorted(missing))}")
+    return config
+
+
+def read_metrics(path: Path) -> Metrics:
+    """metrics.csv as columns of numbers; a missing or damaged one is an error that says so."""
+    if not path.exists():
+        raise FileNotFoundError(f"{path} is missing")
+    try:
+        with path.open(newline="") as file:
+            lines = list(csv.reader(file))
+        if not lines:
+            raise ValueError("it is empty")
+        head, *rows = lines
+        if not head and not rows:  # as it is written before the first iteration
+            return {name: [] for name in COLUMNS}
+        if missing := [name for name in COLUMNS if name not in head]:
+            raise ValueError(f"it lacks the columns {', '.join(missing)}")
+        if any(len(row) != len(head) for row in rows):
+            raise ValueError(f"not every line has {len(head)} numbers")
+        return {name: [float(row[i]) for row in rows] for i, name in enumerate(head)}
+    except (ValueError, csv.Error) as error:
+        raise ValueError(f"{path} is damaged ({error})") from error
+
+
+def read_certificate(path: Path, problem: Problem) -> tuple[Certificate, dict[str, Any]]:
+    """certificate.json: the certificate and the means over its episodes; a missing or damaged one is an error that says so."""
+    if not path.exists():
+        raise FileNotFoundError(f"{path} is missing")
+    try:
+        said = json.loads(path.read_text())
+        certificate, final = Certificate.from_dict(said["certificate"]), said["fresh_episodes"]
+        if missing := FINAL - set(final):
+            raise ValueError(f"its fresh_episodes lack {', '.join(sorted(missing))}")
+        if (len(certificate.upper_bounds), len(final["costs"])) != (len(problem.names), len(problem.cost_names)):
+            raise ValueError("it is about other limits than the run's")
+    except KeyError as error:
+        raise ValueError(f"{path} is damaged (it lacks {error})") from error
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{path} is damaged ({error})") from error
+    return certificate, final

@@ -1,0 +1,62 @@
+"""The policies behind the numbers: of every task the best that PCCES returned, kept beside the results, and at work."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from pcces.report import Chapter, Columns, Section, at_work
+from pcces.rl.run import read_config
+from pcces.rl.train import load
+from pcces.studies.arms import Store
+from pcces.studies.catalogue import Experiment
+from pcces.studies.results import known
+
+FILES = ("config.json", "policy.npz", "certificate.json")  # what `pcces.load` needs of a run
+WIDTH = 320  # pixels of an animation: a page has many
+INTRODUCTION = (
+    "Of every task the best policy that PCCES returned, as far as it was kept. Each is a run of its own, in the folder"
+    " policies/TASK beside the results: pcces certify puts it to the test again."
+)
+
+
+def folder(store: Store) -> Path:
+    """Where policies are kept, a folder a task."""
+    return store.folder / "policies"
+
+
+def keep(experiments: Iterable[Experiment], store: Store) -> list[Path]:
+    """Copy, of each of PCCES's arms in the figures, the certified policy of the highest return, if its run is still there.
+
+    One that was trained for longer is not replaced: a quick study leaves the policies of a full one alone.
+    """
+    kept = []
+    for one in (one for e in experiments if e.keeps for one in known(e, store) if one.ours):
+        runs = {seed: store.folder / "runs" / one.ran.key / f"seed-{seed}" for seed in one.runs}
+        there = {seed: (run / "policy.npz").exists() for seed, run in runs.items()}
+        best = max(one.runs, key=lambda seed: (one.runs[seed]["certified"], one.returns[seed], there[seed]))
+        run = runs[best]
+        if not there[best]:
+            continue
+        target = folder(store) / one.asked.task
+        if (target / "config.json").exists() and _length(target) > _length(run):
+            continue
+        target.mkdir(parents=True, exist_ok=True)
+        for name in FILES:
+            shutil.copyfile(run / name, target / name)
+        kept.append(target)
+    return kept
+
+
+def _length(run: Path) -> int:
+    return int(read_config(run)["settings"]["iterations"])
+
+
+def films(store: Store, say: Callable[[str], None] = lambda text: None) -> list[Section]:
+    """The chapter that shows them at work; `say` is told what is being filmed."""
+    shown: list[Section] = []
+    for path in sorted(path.parent for path in folder(store).glob("*/policy.npz")):
+        say(f"filming {path.name}")
+        shown += at_work([load(path)], f" on {path.name}", WIDTH)
+    return [] if not shown else [Chapter("The policies at work", "policies", INTRODUCTION), Columns(shown)]

@@ -1,0 +1,97 @@
+"""One arm in a process of its own: `python -m pcces.studies.worker '{"arm": .., "seeds": .., "store": ..}'`.
+
+Says how far it is in JSON lines on standard output. Killed, it goes on from its last checkpoint when called again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import platform
+import shutil
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from pcces.rl.run import Run, read_metrics
+from pcces.rl.train import train_seeds, versions
+from pcces.studies.arms import Arm, Store, record
+from pcces.studies.catalogue import NAVIGATION
+
+PR_SET_PDEATHSIG = 1
+
+
+def say(**said: Any) -> None:
+    """One line for whoever listens."""
+    print(json.dumps(said), flush=True)
+
+
+def place(engine: str) -> dict[str, Any]:
+    """What a result was made with."""
+    device = "cpu"
+    if engine == "device":
+        device = jax.devices()[0].device_kind
+    return {
+        "device": device,
+        "cores": len(os.sched_getaffinity(0)),
+        "machine": platform.machine(),
+        "versions": versions(),
+    }
+
+
+def work(arm: Arm, seeds: list[int], store: Store, measures: list[str], **engine: Any) -> None:
+    """Train the seeds, or go on with them, and keep what came out. Seeds that are done are only measured.
+
+    Seeds that a stopped study left equally far go on together; those that it had not begun come last.
+    """
+    folder = store.folder / "runs" / arm.key
+    far = {seed: iterations_in(folder / f"seed-{seed}") for seed in seeds}
+    if "engine" not in engine and arm.task in NAVIGATION and jax.default_backend() != "cpu":
+        engine["engine"] = "device"  # a GPU plays them in JAX; on a CPU workers with MuJoCo are faster
+    for done in sorted(set(far.values()), reverse=True):
+        some = [seed for seed in seeds if far[seed] == done]
+
+        def progress(runs: list[Run], some: list[int] = some) -> None:
+            far.update(dict.fromkeys(some, len(runs[0].metrics["iteration"])))
+            say(done=sum(far.values()) / len(seeds))
+
+        say(done=sum(far.values()) / len(seeds))
+        if not done:
+            for seed in some:
+                shutil.rmtree(folder / f"seed-{seed}", ignore_errors=True)
+        runs = train_seeds(
+            arm.task, some, out=folder, resume=done > 0, progress=False, callback=progress, report=False, **engine,
+            **arm.keywords(),
+        )  # fmt: skip
+        used = json.loads(json.dumps(runs[0].config["settings"]))
+        store.add(arm, [record(run, measures) for run in runs], place(runs[0].config["engine"]), used)
+
+
+def iterations_in(path: Path) -> int:
+    """How far the run in a folder can go on from; 0 where there is none."""
+    if not ((path / "checkpoint.npz").exists() or (path / "policy.npz").exists()):
+        return 0
+    return len(read_metrics(path / "metrics.csv")["iteration"])
+
+
+def end_with_parent() -> None:
+    """Have this process ended when the one that started it is, however that happens (Linux)."""
+    with contextlib.suppress(OSError, AttributeError):  # elsewhere it ends when it next has something to say
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def main() -> None:
+    """What `study` starts."""
+    end_with_parent()
+    asked = json.loads(sys.argv[1])
+    os.sched_setaffinity(0, asked["cores"])  # before JAX counts them
+    work(Arm(**asked["arm"]), asked["seeds"], Store(Path(asked["store"])), asked["measures"], **asked["engine"])
+
+
+if __name__ == "__main__":
+    main()
