@@ -1,62 +1,25 @@
-"""Event files, read back by a decoder of their own."""
+"""Event files, read back by TensorBoard itself."""
 
-import struct
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
+from small import environment
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from typer.testing import CliRunner
 
-from pcces.report.tensorboard import NAME, TensorBoard, crc32c, masked
+from pcces.cli import app
+from pcces.integrations.tensorboard import NAME, TensorBoard
 from pcces.rl.train import load
 
-
-def records(data):
-    while data:
-        head, check, data = data[:8], data[8:12], data[12:]
-        assert struct.unpack("<I", check)[0] == masked(head)
-        (length,) = struct.unpack("<Q", head)
-        body, check, data = data[:length], data[length : length + 4], data[length + 4 :]
-        assert struct.unpack("<I", check)[0] == masked(body)
-        yield body
+SHOWN = {"episode/return": "return", "costs/off_centre": "cost_off_centre", "search/sigma": "sigma"}
 
 
-def message(data):
-    """The fields of a protocol-buffer message: (number, value), whatever they mean."""
-
-    def varint():
-        nonlocal data
-        value = shift = 0
-        while True:
-            byte, data = data[0], data[1:]
-            value |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                return value
-
-    while data:
-        tag = varint()
-        if tag & 7 == 0:
-            yield tag >> 3, varint()
-        else:
-            size = {1: 8, 5: 4}.get(tag & 7) or varint()
-            yield tag >> 3, data[:size]
-            data = data[size:]
-
-
-def decoded(path):
-    """(wall time, step, scalars) of every event after the first, which names the format."""
-    first, *others = records(path.read_bytes())
-    assert dict(message(first))[3] == b"brain.Event:2"
-    for body in others:
-        event = dict(message(body))
-        values = [dict(message(value)) for _, value in message(event[5])]
-        scalars = {value[1].decode(): struct.unpack("<f", value[2])[0] for value in values}
-        yield struct.unpack("<d", event[1])[0], event[2], scalars
-
-
-def test_the_checksum_is_the_one_of_rfc_3720():
-    assert crc32c(bytes(32)) == 0x8A9136AA
-    assert crc32c(b"\xff" * 32) == 0x62A8AB43
-    assert crc32c(bytes(range(32))) == 0x46DD794E
+def shown(folder):
+    """What TensorBoard shows of a folder: the events of every tag, in the order of the file."""
+    events = EventAccumulator(str(folder), purge_orphaned_data=False).Reload()
+    return {tag: events.Scalars(tag) for tag in events.Tags()["scalars"]}
 
 
 def test_every_iteration_is_in_the_event_file_and_nothing_twice(one, tmp_path):
@@ -65,22 +28,51 @@ def test_every_iteration_is_in_the_event_file_and_nothing_twice(one, tmp_path):
     board = TensorBoard()
     for so_far in (half, run, run):
         board([so_far])
-    events = list(decoded(tmp_path / NAME))
-    assert [step for _, step, _ in events] == list(range(200))
-    times = [seconds for seconds, _, _ in events]
-    assert times == sorted(times)
-    for tag, column in (
-        ("episode/return", "return"),
-        ("costs/off_centre", "cost_off_centre"),
-        ("search/sigma", "sigma"),
-    ):
-        assert [scalars[tag] for _, _, scalars in events] == pytest.approx(run.metrics[column])
+    curves = shown(tmp_path)
+    assert len(curves) == len(run.metrics) - 2  # all but the number of the iteration and the time
+    for tag, column in SHOWN.items():
+        assert [event.step for event in curves[tag]] == list(range(200))
+        assert [event.value for event in curves[tag]] == pytest.approx(run.metrics[column])
+    times = [event.wall_time for event in curves["search/sigma"]]
+    assert [time - times[0] for time in times] == pytest.approx(
+        [seconds - run.metrics["seconds"][0] for seconds in run.metrics["seconds"]], abs=1e-5
+    )
 
-    TensorBoard()([run])  # as a resumed run does: from the first iteration
-    assert len(list(decoded(tmp_path / NAME))) == 200
+
+def test_a_resumed_run_shows_no_iteration_twice(one, tmp_path):
+    run = replace(load(one.folder), path=tmp_path)
+    TensorBoard()([replace(run, metrics={name: column[:90] for name, column in run.metrics.items()})])
+    assert len(shown(tmp_path)["search/sigma"]) == 90
+    TensorBoard()([run])  # as another process does that goes on from an earlier checkpoint
+    assert [event.step for event in shown(tmp_path)["search/sigma"]] == list(range(200))
+
+
+def test_what_was_written_is_there_when_the_process_is_killed(tmp_path):
+    code = (
+        "import os, pathlib, types; from pcces.integrations.tensorboard import TensorBoard;"
+        "metrics = {'iteration': [0, 1], 'seconds': [1.0, 2.0], 'return': [3.0, 4.0]};"
+        f"TensorBoard()([types.SimpleNamespace(path=pathlib.Path({str(tmp_path)!r}), metrics=metrics)]);"
+        "os.kill(os.getpid(), 9)"
+    )
+    subprocess.run([sys.executable, "-c", code], env=environment())
+    assert [event.value for event in shown(tmp_path)["episode/return"]] == [3.0, 4.0]
 
 
 def test_the_command_line_writes_event_files_when_asked(one, two):
     assert not list(one.folder.glob("*tfevents*"))
     for seed in ("seed-0", "seed-1"):
-        assert len(list(decoded(two.folder / seed / NAME))) == 200
+        folder = two.folder / seed
+        curves = shown(folder)
+        assert [file.name for file in folder.glob("*tfevents*")] == [NAME]
+        for tag, column in SHOWN.items():
+            assert [event.value for event in curves[tag]] == pytest.approx(load(folder).metrics[column])
+
+
+def test_without_the_extra_it_is_refused_before_any_work(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorboardX", None)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ImportError, match=r"pip install 'pcces\[tensorboard\]'"):
+        TensorBoard()
+    done = CliRunner().invoke(app, ["train", "CartSafe-v0", "--iterations", "1", "--tensorboard"])
+    assert done.exit_code == 2 and done.stderr.startswith("error: ") and "pcces[tensorboard]" in done.stderr
+    assert not list(tmp_path.iterdir())

@@ -29,6 +29,7 @@ from pcces.cli.common import (
     show,
     text_table,
 )
+from pcces.integrations.tensorboard import TensorBoard
 from pcces.rl.problem import from_json
 from pcces.rl.run import Run, read_config
 from pcces.rl.train import Training, check_same, prepare
@@ -85,7 +86,9 @@ def train(
             help="Go on with a run that was stopped or killed, or with a finished one for more --iterations.",
         ),
     ] = False,
-    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write event files for TensorBoard, too.")] = False,
+    tensorboard: Annotated[
+        bool, typer.Option("--tensorboard", help="Write event files for TensorBoard, too (the extra tensorboard).")
+    ] = False,
     set_: Further = None,
     as_json: Json = False,
 ) -> None:
@@ -110,6 +113,7 @@ def train(
     folder = out or Path()
     try:
         with refusing():
+            callback = TensorBoard() if tensorboard else None
             if seeds is not None and seeds < 1:
                 raise ValueError(f"--seeds must be at least 1, got {seeds}")
             name_ = name_of(task)
@@ -131,9 +135,7 @@ def train(
                 asked = resumed(name_, folder / f"seed-{found[0]}" if together else folder, asked)
             asked |= further(set_, asked, tuple(options))
             training = prepare(task, wanted, out=folder if together else [folder], resume=resume, **asked)
-        from pcces.report.tensorboard import TensorBoard
-
-        training.run(progress=True, callback=TensorBoard() if tensorboard else None)
+        training.run(progress=True, callback=callback)
     except KeyboardInterrupt:
         interrupted(task, training, folder)
     conclude(training.runs, folder, as_json)
