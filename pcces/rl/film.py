@@ -5,13 +5,16 @@ from __future__ import annotations
 import io
 import math
 import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from pcces.envs.simulator import Simulator, flat
+from pcces.envs.simulator import Environment, Simulator, flat
 from pcces.envs.task import Task
 from pcces.rl.run import Run
 from pcces.support import files as storage
@@ -46,13 +49,16 @@ def film(run: Run, seed: int = 0, greedy: bool = False, width: int | None = None
     b'GIF89a'
     """
     task = run.task
-    if isinstance(task, Simulator):
-        pictures, rewards, costs, speed = _simulated(run, task, seed, greedy)
+    if isinstance(task, Simulator):  # it shows only where it stands, so it is drawn while the episode is played
+        with _environment(task, render_mode="rgb_array") as env:
+            speed = float(env.env.metadata.get("render_fps", 30))
+            every = _steps_a_frame(speed, task.max_steps)
+            pictures, rewards, costs = _play(run, env, env.picture, seed, greedy, every)
     else:
-        states, rewards, costs = _episode(run, task, seed, greedy)
-        speed = task.frames_per_second
-        every = max(1, math.ceil(speed / FASTEST), math.ceil(len(rewards) / MOST_FRAMES))
-        pictures = {t: task.draw(states[t]) for t in (*range(0, len(rewards), every), len(rewards))}
+        stage = _InJax(task)
+        states, rewards, costs = _play(run, stage, lambda: stage.state, seed, greedy)
+        speed, last = task.frames_per_second, len(rewards)
+        pictures = {t: task.draw(states[t]) for t in (*range(0, last, _steps_a_frame(speed, last)), last)}
     so_far = np.concatenate([np.zeros((1, costs.shape[1])), np.cumsum(costs, axis=0)])
     earned = np.concatenate([[0.0], np.cumsum(rewards)])
     frames = [_with_numbers(run, _sized(picture, width), t, earned[t], so_far[t]) for t, picture in pictures.items()]
@@ -63,99 +69,90 @@ def film(run: Run, seed: int = 0, greedy: bool = False, width: int | None = None
     return Film(gif, len(frames), len(rewards), float(earned[-1]), tuple(map(float, so_far[-1])))
 
 
+def ordinary_film(run: Run, width: int | None = None) -> Film:
+    """The film of an ordinary episode, as reports show it."""
+    return film(run, typical(run), width=width)
+
+
 def typical(run: Run, tries: int = 5) -> int:
     """Of some seeds the one whose episode is nearest to what the policy does on the mean: a film is one episode only."""
-    task = run.task
-    parts = None if isinstance(task, Simulator) else _compiled(task)
-
-    def play(seed: int) -> tuple[np.ndarray, np.ndarray]:
-        return _unseen(run, task, seed) if isinstance(task, Simulator) else _episode(run, task, seed, False, parts)[1:]
-
-    final = run.final
+    task, final = run.task, run.final
     means = np.array([final["return"], *final["costs"]])
     spread = np.array([final["return_error"], *final["costs_error"]]) * math.sqrt(final["episodes"])
 
-    def away(seed: int) -> float:
-        rewards, costs = play(seed)
+    def distance(seed: int) -> float:
+        with _environment(task) if isinstance(task, Simulator) else nullcontext(_InJax(task)) as stage:
+            _, rewards, costs = _play(run, stage, lambda: None, seed)
         gap = np.abs(np.array([rewards.sum(), *costs.sum(axis=0)]) - means)
         return float(np.sum(gap / np.where(spread > 0, spread, 1.0)))
 
-    return min(range(tries), key=away)
+    return min(range(tries), key=distance)
 
 
-def _unseen(run: Run, task: Simulator, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """The rewards and costs of an episode of a simulator, without pictures."""
-    env = task.known().make()
-    try:
-        rng, observation, over = np.random.default_rng(seed), env.reset(seed), False
-        rewards: list[float] = []
-        costs: list[np.ndarray] = []
-        while not over and len(rewards) < task.max_steps:
-            observation, reward, cost, over = env.step(run.policy(flat(observation), rng))
-            rewards.append(float(reward))
-            costs.append(np.broadcast_to(np.asarray(cost, dtype=float), len(task.cost_names)))
-    finally:
-        env.close()
-    return np.array(rewards), np.array(costs).reshape(len(rewards), len(task.cost_names))
+def _play(
+    run: Run, stage: _InJax | Environment, look: Callable[[], Any], seed: int, greedy: bool = False, every: int = 1
+) -> tuple[dict[int, Any], np.ndarray, np.ndarray]:
+    """One episode: what `look` saw every so many steps and at the end, the rewards (T,), and the costs (T, r)."""
+    task = run.task
+    rng = None if greedy else np.random.default_rng(seed)
+    observation, over, t = stage.reset(seed), False, 0
+    seen, rewards, costs = {0: look()}, [], []
+    while not over and t < task.max_steps:
+        observation, reward, cost, over = stage.step(run.policy(flat(observation), rng))
+        t += 1
+        rewards.append(float(reward))
+        costs.append(np.broadcast_to(np.asarray(cost, dtype=float), len(task.cost_names)))
+        if t % every == 0 or over or t == task.max_steps:
+            seen[t] = look()
+    return seen, np.array(rewards), np.array(costs).reshape(t, len(task.cost_names))
 
 
-def _simulated(
-    run: Run, task: Simulator, seed: int, greedy: bool
-) -> tuple[dict[int, np.ndarray], np.ndarray, np.ndarray, float]:
-    """Pictures of one episode of a simulator by their steps, the rewards (T,), the costs (T, r), and steps a second."""
+def _steps_a_frame(speed: float, steps: int) -> int:
+    return max(1, math.ceil(speed / FASTEST), math.ceil(steps / MOST_FRAMES))
+
+
+@contextmanager
+def _environment(task: Simulator, **options: Any) -> Iterator[Environment]:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what it has to say against it is said by an error below
-            env = task.known().make(render_mode="rgb_array")
+            warnings.simplefilter("ignore")  # what it has to say against being drawn is said by an error below
+            env = task.known().make(**options)
     except TypeError as error:
         raise ValueError(f"{task.name} cannot be drawn ({error})") from error
     try:
-        speed = float(env.env.metadata.get("render_fps", 30))
-        every = max(1, math.ceil(speed / FASTEST), math.ceil(task.max_steps / MOST_FRAMES))
-        rng = None if greedy else np.random.default_rng(seed)
-        observation, over, t = env.reset(seed), False, 0
-        pictures, rewards, costs = {0: env.picture()}, [], []
-        while not over and t < task.max_steps:
-            observation, reward, cost, over = env.step(run.policy(flat(observation), rng))
-            t += 1
-            rewards.append(float(reward))
-            costs.append(np.broadcast_to(np.asarray(cost, dtype=float), len(task.cost_names)))
-            if t % every == 0 or over or t == task.max_steps:
-                pictures[t] = env.picture()
+        yield env
     finally:
         env.close()
-    return pictures, np.array(rewards), np.array(costs).reshape(t, len(task.cost_names)), speed
 
 
+class _InJax:
+    """A task in JAX, played step by step as an Environment is."""
+
+    def __init__(self, task: Task):
+        self._reset, self._observe, self._step = _compiled(task)
+
+    def reset(self, seed: int) -> Any:
+        import jax
+
+        from pcces.engines.keys import key
+
+        start_key, self._step_key = jax.random.split(key(seed))
+        self.state, self._t = self._reset(start_key), 0
+        return self._observe(self.state)
+
+    def step(self, action: Any) -> tuple[Any, Any, Any, bool]:
+        after = self._step(self.state, action, self._t, self._step_key)
+        self.state, self._t = after.state, self._t + 1
+        return self._observe(self.state), after.reward, after.costs, bool(after.terminated)
+
+
+@lru_cache(maxsize=4)
 def _compiled(task: Task) -> tuple[Any, Any, Any]:
-    """A task's functions, to be used for several episodes."""
+    """A task's functions; a report plays several episodes."""
     import jax
 
     step = jax.jit(lambda state, action, t, key: task.step(state, action, jax.random.fold_in(key, t)))
     return jax.jit(task.reset), jax.jit(task.observe), step
-
-
-def _episode(
-    run: Run, task: Task, seed: int, greedy: bool, parts: tuple[Any, Any, Any] | None = None
-) -> tuple[list[Any], np.ndarray, np.ndarray]:
-    """The states of one episode, one more than its steps, with the rewards (T,) and costs (T, r)."""
-    import jax
-
-    from pcces.engines.keys import key
-
-    reset, observe, step = parts or _compiled(task)
-    start_key, step_key = jax.random.split(key(seed))
-    rng = None if greedy else np.random.default_rng(seed)
-    states, rewards, costs = [reset(start_key)], [], []
-    for t in range(task.max_steps):
-        action = run.policy(observe(states[-1]), rng)
-        after = step(states[-1], action, t, step_key)
-        states.append(after.state)
-        rewards.append(float(after.reward))
-        costs.append(np.asarray(after.costs, dtype=float))
-        if after.terminated:
-            break
-    return states, np.array(rewards), np.array(costs).reshape(len(rewards), len(task.cost_names))
 
 
 def _sized(picture: np.ndarray, width: int | None) -> Image.Image:
