@@ -24,7 +24,6 @@ from pcces.baselines import ALGORITHMS, asebo, cpo, epochs, on_policy, openes, p
 from pcces.cli import app
 from pcces.engines import device
 from pcces.engines.device import EPISODES, compiler_options, summed
-from pcces.engines.kernels import episodes as kernel
 from pcces.engines.keys import key
 from pcces.envs import make
 from pcces.envs.cartpole import CartPole200
@@ -40,7 +39,7 @@ from pcces.rl.on_workers import WorkerEngine
 from pcces.rl.outcome import Outcome
 from pcces.rl.policy import Policy, forward, log_softmax, softmax
 from pcces.rl.problem import problem_for
-from pcces.rl.rollout import rollout
+from pcces.rl.rollout import Acting, kernel_episode, rollout
 from pcces.strategies import mirrored
 from pcces.strategies.asebo import ASEBOState as Subspace
 
@@ -278,8 +277,8 @@ def test_an_epoch_is_full_and_its_first_episodes_are_the_plain_rollout():
 def test_the_kernel_of_whole_episodes_leaves_epochs_alone():
     task = make("CartSafe-v0")
     policy = Policy(4, task.actions)
-    assert kernel.plan(task, policy) is not None
-    assert kernel.plan(epochs.Endless(task), policy) is None  # its steps need random numbers
+    assert kernel_episode(Acting(task, policy)) is not None
+    assert kernel_episode(Acting(epochs.Endless(task), policy)) is None  # its steps need random numbers
 
 
 def test_critics_say_the_same_in_other_units():

@@ -6,15 +6,16 @@ import numpy as np
 import pytest
 from gpu import lowered
 
-from pcces.engines.kernels import episodes as kernel
-from pcces.engines.kernels import numbers as scalars
-from pcces.engines.kernels.numbers import UnsupportedError, as_numbers, evaluate, in_one_kernel, numbers, trace
-from pcces.engines.keys import key
+from pcces.core import arrays
+from pcces.engines.kernels.episodes import LARGEST_STATE, episode, play
+from pcces.engines.kernels.numbers import UnsupportedError, as_numbers, numbers
+from pcces.engines.kernels.programs import evaluate, in_one_kernel, trace
+from pcces.engines.keys import Noise, key
 from pcces.envs import make
 from pcces.envs.task import Discrete, Step, Task
 from pcces.rl.normalizer import Normalizer, identity
 from pcces.rl.policy import Policy
-from pcces.rl.rollout import rollout
+from pcces.rl.rollout import CHUNK, Acting, in_kernel, kernel_episode, rollout
 
 
 def short(name, steps):
@@ -26,12 +27,11 @@ def short(name, steps):
 
 def both(task, policy, x, normalizer, keys, discount=0.99, greedy=False):
     start = jax.vmap(task.reset, out_axes=-1)(jax.vmap(lambda k: jax.random.fold_in(k, 2**31 - 1))(keys))
-    plan = kernel.plan(task, policy, greedy)
-    assert plan is not None
+    acting = Acting(task, policy, discount, greedy)
 
     @jax.jit
     def played(x, start):
-        return kernel.play(task, policy, plan, x, normalizer, keys, start, discount, True, interpret=True)
+        return in_kernel(acting, kernel_episode(acting), x, normalizer, keys, start, True, interpret=True)
 
     return played(x, start), rollout(task, policy, x, normalizer, keys, discount, record=True, greedy=greedy)
 
@@ -68,12 +68,12 @@ def test_one_policy_for_all_and_seeds_side_by_side():
 def test_the_kernel_compiles_for_a_gpu_as_far_as_that_can_be_told_without_one():
     task = make("CartSafe-v0")
     policy = Policy(4, task.actions)
-    plan = kernel.plan(task, policy)
+    acting = Acting(task, policy, 0.99)
     keys, x = jax.random.split(key(0), 40), jnp.zeros((policy.size, 40))
 
     def played(x):
         start = jax.vmap(task.reset, out_axes=-1)(keys)
-        return kernel.play(task, policy, plan, x, identity(jnp.zeros(4)), keys, start, 0.99, True)
+        return in_kernel(acting, kernel_episode(acting), x, identity(jnp.zeros(4)), keys, start, True)
 
     assert "triton" in lowered(played, x)
 
@@ -92,8 +92,47 @@ class Gusty(Task):
 
 def test_what_the_kernel_cannot_play_is_left_to_the_scan():
     cart = make("CartPole-v0")
-    assert kernel.plan(Gusty(), Policy(1, Discrete(2))) is None
-    assert kernel.plan(cart, Policy(4, cart.actions, (64, 64))) is None
+    assert kernel_episode(Acting(Gusty(), Policy(1, Discrete(2)))) is None
+    assert kernel_episode(Acting(cart, Policy(4, cart.actions, (64, 64)))) is None
+    wide = jnp.zeros(LARGEST_STATE + 1)
+    assert episode(countdown, 1, (1,), Noise(1, False, 4), wide, 5) is None
+    assert episode(countdown, 1, (1,), Noise(1, False, 4), wide[1:], 5) is not None
+
+
+def countdown(x, shared, noise, t, state):
+    """Down by x a step, and by a little noise, until nothing is left; what is gained is the number of the step."""
+    after = state - x[0] - shared[0] * noise[0]
+    return after, jnp.stack([t.astype(jnp.float32), noise[0]]), jnp.stack([after[0], 1.0]), (after <= 0).all()
+
+
+@pytest.mark.parametrize("normal", [False, True])
+def test_the_kernel_knows_nothing_of_tasks_and_draws_what_jax_draws(normal):
+    noise, keys = Noise(1, normal, 4), jax.random.split(key(3), 3)
+    drawn = np.stack(
+        [np.concatenate([noise.drawn(k, jnp.int32(i))[:, 0] for i in range(3)]) for k in keys]
+    )  # (episode, step)
+    made = episode(countdown, 1, (1,), noise, jnp.zeros(1), 10)
+    words, start = jax.random.key_data(keys).T, jnp.array([[2.5, 100.0, 0.5]])
+    totals, rows = play(made, jnp.ones(1), jnp.array([0.1]), words, start, record=True, interpret=True)
+    assert rows.shape == (12, 2, 3)  # whole chunks
+    for b in range(3):
+        left = start[0, b] - np.cumsum(1 + 0.1 * drawn[b])
+        steps = min(int(np.argmax(left <= 0)) + 1 if (left <= 0).any() else 10, 10)
+        np.testing.assert_allclose(rows[:steps, 0, b], left[:steps], rtol=1e-5, atol=1e-5)
+        assert rows[:steps, 1, b].all() and not rows[steps:, :, b].any()
+        np.testing.assert_allclose(totals[:, b], [sum(range(steps)), drawn[b, :steps].sum()], rtol=1e-5, atol=1e-6)
+    assert rows[:, 1].sum(0).tolist() in ([2, 10, 1], [3, 10, 1])
+
+
+@pytest.mark.parametrize("normal", [False, True])
+def test_the_noise_of_a_step_is_that_of_its_chunk(normal):
+    noise, one_key = Noise(3, normal, 7), key(11)
+    a, b = jax.random.key_data(one_key)
+    for t in (0, 6, 7, 25):
+        step = [float(v) for v in noise.of_step(a, b, jnp.int32(t))]
+        expected = noise.drawn(one_key, jnp.int32(t // 7))[t % 7].tolist()
+        assert step == (pytest.approx(expected, rel=1e-5) if normal else expected)
+    assert Acting(make("Pendulum-v1"), Policy(3, make("Pendulum-v1").actions)).noise == Noise(1, True, CHUNK)
 
 
 def one_of_each(a, b, i):
@@ -158,6 +197,6 @@ def test_what_is_repeated_is_repeated_number_by_number():
 
 def test_without_a_way_to_write_kernels_there_are_none(monkeypatch):
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    assert scalars.kernels() and "triton" in lowered(lambda x: in_one_kernel(jnp.sin, x), jnp.ones(2))
-    monkeypatch.setattr(scalars, "find_spec", lambda name: None)
-    assert not scalars.kernels() and "triton" not in lowered(lambda x: in_one_kernel(jnp.sin, x), jnp.ones(2))
+    assert arrays.gpu_kernels() and "triton" in lowered(lambda x: in_one_kernel(jnp.sin, x), jnp.ones(2))
+    monkeypatch.setattr(arrays, "find_spec", lambda name: None)
+    assert not arrays.gpu_kernels() and "triton" not in lowered(lambda x: in_one_kernel(jnp.sin, x), jnp.ones(2))

@@ -14,7 +14,7 @@ from scipy.stats import ks_2samp
 
 pytest.importorskip("mujoco")
 
-from pcces.engines.kernels.numbers import in_one_kernel
+from pcces.engines.kernels.programs import in_one_kernel
 from pcces.engines.keys import key
 from pcces.envs.safety import Button, Buttons, Car, Point, SafetyBatch, Scene, Vases, scene
 from pcces.envs.safety.drive import Driver

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from gpu import lowered
 
-from pcces.engines.kernels.numbers import evaluate, numbers, trace
+from pcces.engines.kernels.numbers import numbers
+from pcces.engines.kernels.programs import evaluate, trace
 from pcces.envs.safety import SafetyBatch, scene
 from pcces.envs.safety.drive import Driver
 from pcces.envs.safety.in_jax import car, goal_task

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
 Array = Any  # numpy.ndarray, jax.Array, ...: anything that speaks the array API
@@ -15,3 +16,10 @@ def array_namespace(x: Array) -> Any:
     'numpy'
     """
     return x.__array_namespace__()
+
+
+def gpu_kernels() -> bool:
+    """Whether JAX has a GPU, and a way to write kernels for it: JAX 0.12 means to drop Pallas on Triton some day."""
+    import jax
+
+    return jax.default_backend() == "gpu" and find_spec("jax.experimental.pallas.triton") is not None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from pcces.core.arrays import Array, array_namespace
+from pcces.core.arrays import Array, array_namespace, gpu_kernels
 
 # Inverses of larger matrices are for the library, on a GPU too: 0.34 ms of an H200 instead of 0.65 at 65 x 65.
 LARGEST = 64
@@ -50,11 +50,7 @@ def inverse(a: Array) -> Array:
 
 
 def _on_gpu(xp: Any) -> bool:
-    if not xp.__name__.startswith("jax"):
-        return False
-    from pcces.engines.kernels.numbers import kernels
-
-    return kernels()
+    return xp.__name__.startswith("jax") and gpu_kernels()
 
 
 def eliminated(a: Array, least: float, interpret: bool = False) -> tuple[Array, Array]:

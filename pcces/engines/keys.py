@@ -6,8 +6,9 @@ a fifth slower to run. Everything in `jax.random` works with these keys; equal s
 
 from __future__ import annotations
 
+import math
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -83,3 +84,31 @@ def key(seed: int | Array) -> Array:
 def ours(keys: Array) -> bool:
     """Whether keys are of this kind."""
     return jax.random.key_impl(keys) == jax.random.key_impl(key(0))
+
+
+class Noise(NamedTuple):
+    """The random numbers of an episode's steps: normal ones, or uniform in [0, 1). A chunk of steps draws its own at once."""
+
+    size: int
+    """numbers a step"""
+    normal: bool
+    chunk: int
+    """steps"""
+
+    def drawn(self, key: Array, number: Array) -> Array:
+        """The numbers (chunk, size) of chunk `number` in the episode of this key."""
+        draw = jax.random.normal if self.normal else jax.random.uniform
+        return draw(jax.random.fold_in(key, -1 - number), (self.chunk, self.size))
+
+    def of_step(self, a: Array, b: Array, t: Array) -> list[Array]:
+        """Those of step t alone, from the two words (a, b) of a key of ours: what a GPU kernel can compute."""
+        a, b = folded(a, b, (-1 - t // self.chunk).astype(jnp.uint32))
+        out = []
+        for j in range(self.size):
+            word, _ = bits(a, b, (t % self.chunk * self.size + j).astype(jnp.uint32))
+            uniform = (word >> np.uint32(9)).astype(jnp.int32).astype(jnp.float32) * np.float32(2**-23)
+            if self.normal:
+                low = np.nextafter(np.float32(-1), np.float32(0))
+                uniform = np.float32(math.sqrt(2)) * jax.lax.erf_inv(uniform * (1 - low) + low)
+            out.append(uniform)
+        return out

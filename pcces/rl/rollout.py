@@ -7,13 +7,15 @@ its actions and the randomness of its task, so equal keys mean common random num
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+import math
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from pcces.engines.kernels.numbers import kernels
-from pcces.engines.keys import ours
+from pcces.core.arrays import gpu_kernels
+from pcces.engines.keys import Noise, key, ours
 from pcces.envs.task import Task
 from pcces.rl.normalizer import Normalizer, normalise
 from pcces.rl.outcome import Outcome, Trajectory
@@ -21,6 +23,7 @@ from pcces.rl.policy import Policy, forward
 
 Array = Any
 CHUNK = 50  # steps between two looks whether all episodes have ended
+START = 2**31 - 1  # what is folded into an episode's key for its start; a step folds in its number
 
 
 def rollout(
@@ -46,14 +49,57 @@ def rollout(
     >>> bool((outcome.returns == outcome.length).all())
     True
     """
-    start = jax.vmap(task.reset, out_axes=-1)(jax.vmap(lambda key: jax.random.fold_in(key, 2**31 - 1))(keys))
-    if kernels() and ours(keys):
-        from pcces.engines.kernels import episodes as kernel
+    acting = Acting(task, policy, discount, greedy)
+    start = jax.vmap(task.reset, out_axes=-1)(jax.vmap(lambda k: jax.random.fold_in(k, START))(keys))
+    episode = kernel_episode(acting) if gpu_kernels() and ours(keys) else None
+    if episode is not None:
+        return in_kernel(acting, episode, x, normalizer, keys, start, record)
+    return scanned(acting, x, normalizer, keys, start, record)
 
-        plan = kernel.plan(task, policy, greedy)
-        if plan is not None:
-            return kernel.play(task, policy, plan, x, normalizer, keys, start, discount, record)
-    layers, log_std = policy.unpack(x)
+
+class Acting(NamedTuple):
+    """A policy acting on a task."""
+
+    task: Task
+    policy: Policy
+    discount: float = 1.0
+    greedy: bool = False
+
+    @property
+    def noise(self) -> Noise:
+        """What actions are drawn with."""
+        return Noise(self.policy.noise_size, not self.policy.discrete, CHUNK)
+
+    def step(
+        self, network: Any, normalizer: Normalizer, state: Any, noise: Array, key: Array, weight: Array | None
+    ) -> tuple[Any, Outcome, Array, Array]:
+        """One step of one episode, or of many as columns, with a key each: next state, gains, what is recorded, whether it ends.
+
+        `network` is what `policy.unpack` gives, `weight` what a reward is discounted by at this step.
+        """
+        task, policy = self.task, self.policy
+        observe, move = task.observe, task.step
+        if key.ndim:
+            observe, move = jax.vmap(observe, -1, -1), jax.vmap(move, (-1, -1, 0), -1)
+        layers, log_std = network
+        observation = observe(state)
+        head = forward(layers, normalise(normalizer, observation))
+        drawn = noise[0] if policy.discrete else noise
+        action = policy.mode(head) if self.greedy else policy.act(head, log_std, drawn)
+        after, reward, costs, terminated = move(state, action, key)
+        discounted = reward if weight is None else weight * reward
+        gains = Outcome(reward, discounted, costs, policy.entropy(head, log_std), jnp.ones_like(reward))
+        acted = (action[None] if policy.discrete else action).astype(reward.dtype)
+        row = jnp.concatenate([observation, acted, reward[None], costs, gains.length[None]])
+        return after, gains, row, terminated
+
+
+def scanned(
+    acting: Acting, x: Array, normalizer: Normalizer, keys: Array, start: Any, record: bool
+) -> tuple[Outcome, Trajectory | None]:
+    """`rollout` from the states in `start`, step by step."""
+    task, policy, discount, _ = acting
+    network = policy.unpack(x)
     batch, r = keys.shape[0], len(task.cost_names)
     rows = task.observation_size + policy.noise_size + 2 + r
     chunks = -(-task.max_steps // CHUNK)
@@ -61,25 +107,19 @@ def rollout(
     def step(carry: tuple, now: tuple) -> tuple:
         state, alive, outcome = carry
         noise, t, weight = now
-        observation = jax.vmap(task.observe, -1, -1)(state)
-        head = forward(layers, normalise(normalizer, observation))
-        action = policy.mode(head) if greedy else policy.act(head, log_std, noise[0] if policy.discrete else noise)
-        step_keys = jax.vmap(lambda key: jax.random.fold_in(key, t))(keys)  # dropped by the compiler where unused
-        after, reward, costs, terminated = jax.vmap(task.step, (-1, -1, 0), -1)(state, action, step_keys)
+        step_keys = jax.vmap(lambda k: jax.random.fold_in(k, t))(keys)  # dropped by the compiler where unused
+        after, gains, row, terminated = acting.step(
+            network, normalizer, state, noise, step_keys, None if discount == 1 else weight
+        )
         alive = alive & (t < task.max_steps)
-        discounted = reward if discount == 1 else weight * reward
-        gains = Outcome(reward, discounted, costs, policy.entropy(head, log_std), jnp.ones(batch))
         outcome = jax.tree.map(lambda total, gain: total + jnp.where(alive, gain, 0), outcome, gains)
         state = jax.tree.map(lambda new, old: jnp.where(alive, new, old), after, state)
-        seen = None
-        if record:  # in one array: a buffer costs a kernel a step to write
-            parts = [observation, jnp.atleast_2d(action).astype(reward.dtype), reward[None], costs, gains.length[None]]
-            seen = jnp.where(alive, jnp.concatenate(parts), 0)
-        return (state, alive & ~terminated, outcome), seen
+        # All that is recorded is one array: a buffer costs a kernel a step to write.
+        return (state, alive & ~terminated, outcome), jnp.where(alive, row, 0) if record else None
 
     def chunk(carry: tuple) -> tuple:
         i, inner, recorded = carry
-        noise = jax.vmap(lambda key: _noise(policy, jax.random.fold_in(key, -1 - i)), out_axes=-1)(keys)
+        noise = jax.vmap(lambda k: acting.noise.drawn(k, i), out_axes=-1)(keys)
         t = i * CHUNK + jnp.arange(CHUNK)
         seen: Array
         inner, seen = jax.lax.scan(step, inner, (noise, t, discount ** t.astype(jnp.float32)))
@@ -95,6 +135,43 @@ def rollout(
     recorded = jnp.zeros((chunks * CHUNK, rows, batch)) if record else None
     _, (_, _, outcome), recorded = jax.lax.while_loop(going_on, chunk, (jnp.int32(0), inner, recorded))
     return outcome, None if recorded is None else unrecorded(task, policy, recorded)
+
+
+@functools.lru_cache(maxsize=64)
+def kernel_episode(acting: Acting) -> Any:
+    """The episode as a GPU kernel can play it, or None if it cannot."""
+    from pcces.engines.kernels.episodes import episode
+
+    task, policy, discount, _ = acting
+
+    def step(x: Array, shift: Array, noise: Array, t: Array, state: Any) -> tuple:
+        normalizer = Normalizer(None, None, None, shift[0], shift[1])
+        weight = None if discount == 1 else jnp.exp(t.astype(jnp.float32) * math.log(discount))
+        # A task that uses its key is not for the kernel, which has none.
+        after, gains, row, terminated = acting.step(policy.unpack(x), normalizer, state, noise, key(0), weight)
+        return after, jnp.concatenate([jnp.atleast_1d(gain) for gain in gains]), row, terminated
+
+    state = jax.eval_shape(task.reset, key(0))
+    return episode(step, policy.size, (2, task.observation_size), acting.noise, state, task.max_steps)
+
+
+def in_kernel(
+    acting: Acting,
+    episode: Any,
+    x: Array,
+    normalizer: Normalizer,
+    keys: Array,
+    start: Any,
+    record: bool,
+    interpret: bool = False,
+) -> tuple[Outcome, Trajectory | None]:
+    """`rollout` from the states in `start`, in one GPU kernel."""
+    from pcces.engines.kernels.episodes import play
+
+    shift, words = jnp.stack([normalizer.mean, normalizer.std]), jax.random.key_data(keys).T
+    totals, recorded = play(episode, x, shift, words, start, record, interpret)
+    outcome = Outcome(totals[0], totals[1], totals[2:-2], totals[-2], totals[-1])
+    return outcome, None if recorded is None else unrecorded(acting.task, acting.policy, recorded)
 
 
 def unrecorded(task: Task, policy: Policy, recorded: Array) -> Trajectory:
@@ -123,8 +200,3 @@ def any_alive(alive: Array) -> Array:
 @any_alive.def_vmap
 def _any_alive_of_all(axis_size: int, in_batched: list[bool], alive: Array) -> tuple[Array, bool]:
     return any_alive(alive), False
-
-
-def _noise(policy: Policy, key: Array) -> Array:
-    shape = (CHUNK, policy.noise_size)
-    return jax.random.uniform(key, shape) if policy.discrete else jax.random.normal(key, shape)

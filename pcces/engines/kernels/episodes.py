@@ -2,16 +2,17 @@
 
 Step by step, an episode on a GPU costs a few kernel launches a step, whatever the number of episodes. Here a program of
 32 lanes, one episode each, runs from the first step to the last: parameters and state stay in registers, and the
-program ends when its last episode has. It plays what `rollout` plays, with the same random numbers.
+program ends when its last episode has.
 
-The task's and the policy's functions are traced for one episode and evaluated number by number (`scalars`). Tasks that
-use open-ended loops or random numbers in a step, and large networks, are not for this kernel: `plan` says so, and they are scanned.
+What a step does is the caller's: a function of one episode, which is traced and then evaluated number by number
+(`programs`). Steps with open-ended loops or random numbers of their own, and large ones, are not for this kernel:
+`episode` says so.
 """
 
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -20,13 +21,9 @@ import numpy as np
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import triton
 
-from pcces.engines.kernels.numbers import LANES, Numbers, UnsupportedError, evaluate, numbers, trace
-from pcces.engines.keys import bits, folded, key
-from pcces.envs.task import Task
-from pcces.rl.normalizer import Normalizer, normalise
-from pcces.rl.outcome import Outcome, Trajectory
-from pcces.rl.policy import Policy, forward
-from pcces.rl.rollout import CHUNK, unrecorded
+from pcces.engines.kernels.numbers import LANES, Numbers, UnsupportedError, numbers
+from pcces.engines.kernels.programs import evaluate, trace
+from pcces.engines.keys import Noise
 
 Array = Any
 REGISTERS = 200  # parameters a lane keeps in registers; more are read anew at every step
@@ -34,79 +31,79 @@ LARGEST = 1500  # parameters, and
 LARGEST_STATE = 64  # numbers in a state, above which code of one instruction a number would be too long
 
 
-class Plan(NamedTuple):
-    """A step of one episode, ready to be evaluated number by number."""
+class Episode(NamedTuple):
+    """A step of one episode, ready to be evaluated number by number, and what goes in and comes out of it."""
 
     program: Any
+    parameters: int
     states: list[jax.ShapeDtypeStruct]
-    tree: Any
+    noise: Noise
+    gains: int
+    row: int
+    max_steps: int
+
+    @property
+    def recorded_steps(self) -> int:
+        """Rows that a recording has room for: whole chunks."""
+        return -(-self.max_steps // self.noise.chunk) * self.noise.chunk
 
 
-@lru_cache(maxsize=64)
-def plan(task: Task, policy: Policy, greedy: bool = False) -> Plan | None:
-    """How to play this task with this policy in the kernel, or None if it cannot."""
-    if policy.size > LARGEST:
+def episode(
+    step: Callable[..., Any], parameters: int, shared: tuple[int, ...], noise: Noise, state: Any, max_steps: int
+) -> Episode | None:
+    """How to play such episodes in the kernel, or None if that cannot be.
+
+    `step` takes parameters (n,), numbers of shape `shared` that all episodes share, the noise of the step, its number and
+    the state. It gives the next state, gains that are summed over the episode, a row that may be recorded, and whether
+    the episode ends.
+    """
+    states = jax.tree.leaves(state)
+    if parameters > LARGEST or sum(math.prod(leaf.shape) for leaf in states) > LARGEST_STATE:
         return None
-    state = jax.eval_shape(task.reset, key(0))
-    states, tree = jax.tree.flatten(state)
-    if sum(math.prod(leaf.shape) for leaf in states) > LARGEST_STATE:
-        return None
 
-    def step(x: Array, shift: Array, noise: Array, state: Any, key: Array) -> tuple:
-        layers, log_std = policy.unpack(x)
-        observation = task.observe(state)
-        head = forward(layers, normalise(Normalizer(None, None, None, shift[0], shift[1]), observation))
-        action = policy.mode(head) if greedy else policy.act(head, log_std, noise[0] if policy.discrete else noise)
-        after, reward, costs, terminated = task.step(state, action, key)
-        leaves = [a.astype(s.dtype) for a, s in zip(jax.tree.leaves(after), states)]
-        seen = jnp.concatenate([observation, jnp.atleast_1d(action).astype(jnp.float32), jnp.stack([reward]), costs])
-        return leaves, seen, policy.entropy(head, log_std), terminated
+    def flat_step(*inputs: Any) -> tuple:
+        after, gains, row, terminated = step(*inputs)
+        return [a.astype(s.dtype) for a, s in zip(jax.tree.leaves(after), states)], gains, row, terminated
 
-    shapes = jnp.zeros(policy.size), jnp.zeros((2, task.observation_size)), jnp.zeros(policy.noise_size), state, key(0)
     try:
-        program, _, used = trace(step, *shapes)
+        program, (_, gains, row, _), _ = trace(
+            flat_step, jnp.zeros(parameters), jnp.zeros(shared), jnp.zeros(noise.size), jnp.int32(0), state
+        )
     except UnsupportedError:
         return None
-    return None if 3 + len(states) in used else Plan(program, states, tree)  # the last input is the key
+    return Episode(program, parameters, states, noise, gains.size, row.size, max_steps)
 
 
 def play(
-    task: Task,
-    policy: Policy,
-    plan: Plan,
-    x: Array,
-    normalizer: Normalizer,
-    keys: Array,
-    start: Any,
-    discount: float,
-    record: bool,
-    interpret: bool = False,
-) -> tuple[Outcome, Trajectory | None]:
-    """What `rollout` does, from the states in `start`."""
-    batch, r = keys.shape[0], len(task.cost_names)
+    episode: Episode, x: Array, shared: Array, words: Array, start: Any, record: bool = False, interpret: bool = False
+) -> tuple[Array, Array | None]:
+    """The summed gains (gains, B) of episodes from the states in `start`, and their rows (T, row, B) if recorded.
+
+    Parameters x (n,) are for all episodes, or (n, B) for each its own; words (2, B) are those of the keys of their noise.
+    A recording has zeros from the end of an episode on. `interpret` runs the kernel on a CPU, for tests.
+    """
+    batch = words.shape[1]
     padding = -batch % LANES
 
     def columns(a: Array) -> Array:
         return jnp.pad(a.reshape(math.prod(a.shape[:-1]), batch), ((0, 0), (0, padding)))
 
-    words = jnp.concatenate([jax.random.key_data(keys).T, jnp.ones((1, batch), jnp.uint32)])  # padded ones never start
+    words = jnp.concatenate([words, jnp.ones((1, batch), jnp.uint32)])  # padded ones never start
     leaves = [columns(_store(leaf)) for leaf in jax.tree.leaves(start)]
     inputs = [columns(x if x.ndim == 2 else jnp.broadcast_to(x[:, None], (x.size, batch))), columns(words), *leaves]
     specs = [pl.BlockSpec((a.shape[0], LANES), lambda i: (0, i)) for a in inputs]
-    shift = jnp.stack([normalizer.mean, normalizer.std])
-    inputs, specs = [*inputs, shift], [*specs, pl.BlockSpec(shift.shape, lambda i: (0, 0))]
-    outputs = [jax.ShapeDtypeStruct((4 + r, batch + padding), jnp.float32)]
-    out_specs = [pl.BlockSpec((4 + r, LANES), lambda i: (0, i))]
+    inputs, specs = [*inputs, shared], [*specs, pl.BlockSpec(shared.shape, lambda i: (0,) * shared.ndim)]
+    outputs = [jax.ShapeDtypeStruct((episode.gains, batch + padding), jnp.float32)]
+    out_specs = [pl.BlockSpec((episode.gains, LANES), lambda i: (0, i))]
     aliases = {}
     if record:  # into zeros, which stay where no episode is alive
-        rows = task.observation_size + policy.noise_size + 2 + r
-        recorded = jnp.zeros((-(-task.max_steps // CHUNK) * CHUNK, rows, batch + padding))
+        recorded = jnp.zeros((episode.recorded_steps, episode.row, batch + padding))
         aliases = {len(inputs): 1}
         spec = pl.BlockSpec((*recorded.shape[:2], LANES), lambda i: (0, 0, i))
         inputs, specs = [*inputs, recorded], [*specs, spec]
         outputs, out_specs = [*outputs, jax.ShapeDtypeStruct(recorded.shape, jnp.float32)], [*out_specs, spec]
     totals, *recorded_out = pl.pallas_call(
-        _kernel(task, policy, plan, discount, record),
+        _kernel(episode, record),
         out_shape=outputs,
         grid=((batch + padding) // LANES,),
         in_specs=specs,
@@ -116,76 +113,56 @@ def play(
         compiler_params=triton.CompilerParams(num_warps=1, num_stages=1),
         name="episodes",
     )(*inputs)
-    totals = totals[:, :batch]
-    outcome = Outcome(totals[0], totals[1], totals[4:], totals[2], totals[3])
-    return outcome, unrecorded(task, policy, recorded_out[0][..., :batch]) if record else None
+    return totals[:, :batch], recorded_out[0][..., :batch] if record else None
 
 
-def _kernel(task: Task, policy: Policy, plan: Plan, discount: float, record: bool) -> Any:
-    sizes = [math.prod(leaf.shape) for leaf in plan.states]
+def _kernel(episode: Episode, record: bool) -> Any:
+    sizes = [math.prod(leaf.shape) for leaf in episode.states]
 
     def kernel(x_ref: Any, words_ref: Any, *refs: Any) -> None:
-        state_refs, shift_ref = refs[: len(sizes)], refs[len(sizes)]
+        state_refs, shared_ref = refs[: len(sizes)], refs[len(sizes)]
         totals_ref, recorded_ref = (refs[-2], refs[-1]) if record else (refs[-1], None)
 
         def parameters() -> Numbers:
-            return numbers((policy.size,), (x_ref[i, :] for i in range(policy.size)))
+            return numbers((episode.parameters,), (x_ref[i, :] for i in range(episode.parameters)))
 
-        kept = parameters() if policy.size <= REGISTERS else None
-        shift = numbers(shift_ref.shape, (shift_ref[i, j] for i, j in np.ndindex(*shift_ref.shape)))
+        kept = parameters() if episode.parameters <= REGISTERS else None
+        shared = numbers(shared_ref.shape, (shared_ref[i] for i in np.ndindex(*shared_ref.shape)))
         a, b = words_ref[0, :], words_ref[1, :]
         zero = jnp.zeros(LANES, jnp.float32)
 
         def body(carry: tuple) -> tuple:
             t, alive, flat, totals = carry
             parts, left = [], list(flat)
-            for leaf, size in zip(plan.states, sizes):
+            for leaf, size in zip(episode.states, sizes):
                 parts.append(numbers(leaf.shape, (_load(v, leaf.dtype) for v in left[:size])))
                 left = left[size:]
             x = parameters() if kept is None else kept
-            noise = numbers((policy.noise_size,), _noise(policy, a, b, t))
-            *after, seen, entropy, terminated = evaluate(plan.program, x, shift, noise, *parts, np.empty((), object))
+            noise = numbers((episode.noise.size,), episode.noise.of_step(a, b, t))
+            *after, gains, row, terminated = evaluate(episode.program, x, shared, noise, numbers((), [t]), *parts)
             now = alive != 0
-            entries = [zero + v for v in seen.flat]  # the same for all episodes or not, a vector each
-            reward, costs = (
-                entries[len(entries) - 1 - len(task.cost_names)],
-                entries[len(entries) - len(task.cost_names) :],
+            # A number may be the same for all episodes: zero makes it a vector.
+            totals = tuple(
+                total + jnp.where(now, zero + gain, 0.0) for total, gain in zip(totals, gains.flat, strict=True)
             )
-            discounted = reward if discount == 1 else reward * jnp.exp(t.astype(jnp.float32) * math.log(discount))
-            gains = [reward, discounted, zero + entropy[()], zero + 1, *costs]
-            totals = tuple(total + jnp.where(now, gain, 0.0) for total, gain in zip(totals, gains, strict=True))
             if recorded_ref is not None:
-                for i, value in enumerate([*entries, zero + 1]):
-                    recorded_ref[t, i, :] = jnp.where(now, value, 0.0)
+                for i, value in enumerate(row.flat):
+                    recorded_ref[t, i, :] = jnp.where(now, zero + value, 0.0)
             new = [_store(v) for part in after for v in part.flat]
             flat = tuple(jnp.where(now, v, old) for v, old in zip(new, flat, strict=True))
             return t + 1, jnp.where(terminated[()], 0, alive), flat, totals
 
         def going_on(carry: tuple) -> Array:
-            return (carry[0] < task.max_steps) & (jnp.max(carry[1]) > 0)
+            return (carry[0] < episode.max_steps) & (jnp.max(carry[1]) > 0)
 
         flat = tuple(ref[i, :] for ref, size in zip(state_refs, sizes) for i in range(size))
         alive = words_ref[2, :].astype(jnp.int32)
-        start = jnp.int32(0), alive, flat, (zero,) * (4 + len(task.cost_names))
+        start = jnp.int32(0), alive, flat, (zero,) * episode.gains
         totals = jax.lax.while_loop(going_on, body, start)[3]
         for i, total in enumerate(totals):
             totals_ref[i, :] = total
 
     return kernel
-
-
-def _noise(policy: Policy, a: Array, b: Array, t: Array) -> list[Array]:
-    """The numbers that `rollout` draws for step t from the keys whose words are a and b."""
-    a, b = folded(a, b, (-1 - t // CHUNK).astype(jnp.uint32))
-    out = []
-    for j in range(policy.noise_size):
-        word, _ = bits(a, b, (t % CHUNK * policy.noise_size + j).astype(jnp.uint32))
-        uniform = (word >> np.uint32(9)).astype(jnp.int32).astype(jnp.float32) * np.float32(2**-23)
-        if not policy.discrete:
-            low = np.nextafter(np.float32(-1), np.float32(0))
-            uniform = np.float32(math.sqrt(2)) * jax.lax.erf_inv(uniform * (1 - low) + low)
-        out.append(uniform)
-    return out
 
 
 def _store(value: Array) -> Array:

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from pcces.engines.kernels.numbers import in_one_kernel
+from pcces.engines.kernels.programs import in_one_kernel
 from pcces.envs.draw import GREEN, WOOD
 from pcces.envs.task import Step
 
