@@ -17,9 +17,10 @@ from pcces import report
 from pcces.cli import app
 from pcces.core.theory import Constants
 from pcces.envs import make
+from pcces.envs.simulator import simulator
 from pcces.report import Chart, Charts, Details, Dot, Dots, Limit, Page, Picture, Series, Table, Verdict, search
-from pcces.rl.film import film, typical
-from pcces.rl.train import load
+from pcces.rl.film import film, ordinary_film, typical
+from pcces.rl.folder import load
 from pcces.studies.arms import Store
 from pcces.studies.catalogue import EXPERIMENTS, FIRST_SEED
 from pcces.studies.policies import keep
@@ -73,26 +74,26 @@ def test_runs_with_other_limits_and_lengths_are_told_apart(run):
     other = replace(
         other, problem=replace(run.problem, thresholds=(40.0,)), config=other.config | {"thresholds": [40.0]}
     )
-    both, same = (report.make_page(some, film=False) for some in ([run, other], [run, like(run, 1)]))
+    both, same = (report.make_page(some) for some in ([run, other], [run, like(run, 1)]))
     assert f"; {run.config['settings']['iterations']} or 77 iterations;" in both.subtitle
     assert "thresholds 40" in both.html() and "off_centre (limit" not in both.html()
     assert "off_centre (limit 250)" in same.html()
 
 
 def test_the_page_of_one_run_says_what_is_certified(run):
-    verdict, *_ = report.make_page([run], film=False).sections
+    verdict, *_ = report.make_page([run]).sections
     assert verdict.holds and verdict.title == "Certified with 95 % confidence"
     assert verdict.points == run.limits() and "(limit 250)" in verdict.points[0]
 
 
 def test_a_page_says_red_when_a_certificate_does_not_hold_and_grey_when_there_is_none(run):
     failed = replace(run, certificate=replace(run.certificate, holds=False))
-    page = report.make_page([failed], film=False).html()
+    page = report.make_page([failed]).html()
     assert '<section class="verdict fails">' in page and "Not certified at 95 % confidence" in page
-    two = report.make_page([run, replace(failed, config=run.config | {"seed": 1})], film=False).html()
+    two = report.make_page([run, replace(failed, config=run.config | {"seed": 1})]).html()
     assert "1 of 2 runs certified" in two and '<td class="bad">no</td>' in two and '<td class="good">yes</td>' in two
     unfinished = replace(run, x=None, certificate=None, final={})
-    assert '<section class="verdict open">' in report.make_page([unfinished], film=False).html()
+    assert '<section class="verdict open">' in report.make_page([unfinished]).html()
 
 
 def test_a_task_that_cannot_be_drawn_still_gets_its_report(run, tmp_path):
@@ -100,7 +101,7 @@ def test_a_task_that_cannot_be_drawn_still_gets_its_report(run, tmp_path):
         def draw(self, state):
             raise RuntimeError("no paint left")
 
-    path = report.write([replace(run, task=Undrawable())], tmp_path / "report.html")
+    path = report.write([replace(run, task=Undrawable())], tmp_path / "report.html", ordinary_film)
     assert "The animation could not be drawn" in path.read_text() and "no paint left" in path.read_text()
 
 
@@ -310,8 +311,17 @@ def test_a_film_is_of_an_ordinary_episode(run):
     final = run.final | {"return": other.total, "costs": list(other.costs)}
     assert typical(replace(run, final=final)) == 3
     made = film(run, seed=typical(run))
-    caption = report.at_work([run], "")[0].caption
+    caption = report.at_work([run], "", ordinary_film)[0].caption
     assert f"return {made.total:.4g}" in caption and f"is {run.final['return']:.4g}, off_centre" in caption
+
+
+def test_a_policy_is_filmed_in_a_simulator_as_well(run):
+    """CartSafe as Gymnasium has it: an episode is played in the same way, and drawn while it is played."""
+    simulated = replace(run, task=simulator("pcces/CartSafe-v0"))
+    made = film(simulated, seed=3)
+    assert made.gif[:6] == b"GIF89a" and made.frames == -(-made.steps // 2) + 1 and made == film(simulated, seed=3)
+    final = run.final | {"return": made.total, "costs": list(made.costs)}
+    assert typical(replace(simulated, final=final)) == 3
 
 
 def test_the_legend_hides_a_line_and_shows_it_again(visit, example):

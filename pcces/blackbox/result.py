@@ -20,6 +20,11 @@ CERTIFIED, UNCERTIFIED, INFEASIBLE, RUNNING = 0, 1, 2, 3
 class Result(OptimizeResult):
     """x, fun, constr, success, status, message, nit, nfev, certificate, history, rule; `plot()` draws the search."""
 
+    @property
+    def running(self) -> bool:
+        """Whether the search is not done yet."""
+        return bool(self.status == RUNNING)
+
     def plot(self, path: Any = None) -> Any:
         """Draw objective, constraints, step size and sample sizes over evaluations; save it if a path is given."""
         from pcces.blackbox.plot import plot_search

@@ -107,6 +107,7 @@ def subject(paths: Sequence[Path], modules: Sequence[str] | None = None, optimum
     from pcces import report
     from pcces.blackbox.optimizer import Optimizer
     from pcces.report.search import charts, search_page
+    from pcces.rl.film import ordinary_film
     from pcces.studies import study_page
     from pcces.studies.arms import Store
 
@@ -131,7 +132,7 @@ def subject(paths: Sequence[Path], modules: Sequence[str] | None = None, optimum
         by_task.setdefault(run.config["task"].replace("/", "-"), []).append(run)
     runs = [run for some in by_task.values() for run in some]
     return (
-        lambda: report.make_page(runs),
+        lambda: report.make_page(runs, ordinary_film),
         lambda: {task: (report.charts(some), 2) for task, some in by_task.items()},
         together(paths) / "report.html",
     )

@@ -1,14 +1,10 @@
-"""Reports on runs: one HTML page that works offline, with certificate, curves, animation, numbers and configuration.
+"""Reports: HTML pages that work offline, each in one file, and pictures, from plain data.
 
-`write` makes the page of some runs. The parts are there for other pages: sections and charts as data (`page`), the
-charts of runs (`curves`), charts as a picture (`figure`).
+`write` makes the page of some runs (`runs`), `search_page` that of a search on a black box (`search`). The parts are there
+for other pages: sections and charts as data (`page`), the charts of runs (`curves`), charts as a picture (`figure`).
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pcces.report.curves import charts, variants
 from pcces.report.figure import draw, draw_both, draw_dots
@@ -30,11 +26,8 @@ from pcces.report.page import (
     Series,
     Table,
     Verdict,
-    plain,
 )
-
-if TYPE_CHECKING:
-    from pcces.rl.run import Run
+from pcces.report.runs import at_work, make_page, write
 
 __all__ = [
     "Chapter",
@@ -63,169 +56,3 @@ __all__ = [
     "variants",
     "write",
 ]
-
-
-def write(runs: Sequence[Run], path: str | Path, film: bool = True) -> Path:
-    """Write the report of one run or several (seeds, algorithms, tasks); `film` plays an episode of the best policy.
-
-    >>> import tempfile
-    >>> from pcces.rl.train import train
-    >>> run = train("CartPole-v0", iterations=3, population=8, certify_episodes=50, initial_tries=4, warm_up=1)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write([run], folder + "/report.html", film=False).name
-    'report.html'
-    """
-    return make_page(runs, film).save(path)
-
-
-def make_page(runs: Sequence[Run], film: bool = True) -> Page:
-    """The page `write` writes."""
-    if not runs:
-        raise ValueError("a report needs at least one run")
-    by_task: dict[str, list[Run]] = {}
-    for run in runs:
-        by_task.setdefault(run.config["task"], []).append(run)
-    sections: list[Section] = [_verdict(runs)]
-    for task, some in by_task.items():
-        several = f" on {task}" if len(by_task) > 1 else ""
-        beside: list[Section] = at_work(some, several) if film else []
-        beside.append(_numbers(some[0]) if len(some) == 1 else _table(some, several))
-        sections.append(Columns(beside))
-        sections.append(Charts(f"Training{several}", charts(some), _about_bands(some)))
-    for name, same in variants(runs).items():
-        sections.append(Details(_about(name, same, len(by_task) > 1), _configuration(same[0])))
-    lengths = " or ".join(dict.fromkeys(str(run.config["settings"]["iterations"]) for run in runs))
-    subtitle = f"{', '.join(variants(runs))}; {lengths} iterations; {_seeds(runs)}"
-    return Page(", ".join(by_task), sections, subtitle)
-
-
-def best(runs: Sequence[Run]) -> Run | None:
-    """Of the finished runs the certified one of the highest return, or the highest return if none is certified."""
-    done = [run for run in runs if run.certificate is not None]
-    return max(done, key=lambda run: (run.certificate.holds, run.final["return"]), default=None)  # type: ignore[union-attr]
-
-
-def _verdict(runs: Sequence[Run]) -> Verdict:
-    done = [run for run in runs if run.certificate is not None]
-    if len(done) < len(runs):
-        return Verdict(None, f"{len(runs) - len(done)} of {len(runs)} not finished: no certificate yet")
-    certificates = [run.certificate for run in done if run.certificate is not None]
-    first = certificates[0]
-    sure = f"{100 * first.confidence:g} % confidence"
-    if len(runs) > 1:
-        good = sum(c.holds for c in certificates)
-        note = "" if good == len(runs) else "The table says which; a policy that is not certified may break its limits."
-        return Verdict(good == len(runs), f"{good} of {len(runs)} runs certified, each with {sure}", note=note)
-    title = f"Certified with {sure}" if first.holds else f"Not certified at {sure}"
-    fresh = f"From {first.samples} fresh episodes ({first.method} bound), {_tested(first.tested)}."
-    note = fresh if first.holds else f"{fresh} This policy may break its limits: train longer, or allow more."
-    return Verdict(first.holds, title, runs[0].limits() or ["there are no limits to keep"], note)
-
-
-def _tested(count: int) -> str:
-    return "the first policy tested" if count == 1 else f"the {count} policies tested share the confidence"
-
-
-def at_work(runs: Sequence[Run], where: str, width: int | None = None) -> list[Section]:
-    """The best policy of some runs, filmed, so many pixels wide; none where no run is finished."""
-    from pcces.rl.film import film, typical
-
-    run = best(runs)
-    if run is None:
-        return []
-    try:
-        made = film(run, typical(run), width=width)
-    except Exception as error:  # the drawing is the task's own code: a fault there must not cost the report
-        return [Verdict(None, f"The animation{where} could not be drawn", note=f"{type(error).__name__}: {error}")]
-    names = run.problem.cost_names
-    costs, means = (
-        "".join(f", {name} {cost:.4g}" for name, cost in zip(names, some)) for some in (made.costs, run.final["costs"])
-    )
-    whose = f" of seed {run.config['seed']}, the best" if len(runs) > 1 else ""
-    caption = f"One episode{whose}, an ordinary one: return {made.total:.4g}{costs}; the mean of {run.final['episodes']} fresh ones is"
-    caption += f" {run.final['return']:.4g}{means}."
-    caption += " Limits hold for the mean; a single episode may exceed them." if costs else ""
-    return [
-        Picture(f"The policy at work{where}", made.gif, f"animation of the policy on {run.config['task']}", caption)
-    ]
-
-
-def _numbers(run: Run) -> Section:
-    """The final numbers of one run, a line a quantity."""
-    if not run.final:
-        done = len(run.metrics.get("iteration", []))
-        return Table("So far", ["", "value"], [["iterations", done]])
-    final, problem = run.final, run.problem
-    rows: list[list[str]] = [["return", _with_error(final, "return"), ""]]
-    for i, name in enumerate(problem.cost_names):
-        value = f"{final['costs'][i]:.4g} ± {final['costs_error'][i]:.2g}"
-        rows.append([name, value, f"at most {problem.thresholds[i]:g}"])
-    low, high = problem.entropy_bounds
-    rows.append(["entropy", _with_error(final, "entropy"), f"{low:g} to {high:g}"])
-    rows.append(["length", _with_error(final, "length"), f"at most {run.task.max_steps}"])
-    rows += [[name, value, ""] for name, value in _effort(run)]
-    note = f"Means over the certificate's {final['episodes']} fresh episodes, ± standard error."
-    return Table("Final numbers", ["", "mean", "limit"], rows, note)
-
-
-def _with_error(final: dict, name: str) -> str:
-    error = final[f"{name}_error"]
-    return f"{final[name]:.4g} ± {error:.2g}" if error else f"{final[name]:.4g}"
-
-
-def _effort(run: Run) -> list[tuple[str, str]]:
-    if not run.metrics.get("steps"):
-        return []
-    return [("steps of the task", f"{run.metrics['steps'][-1]:,.0f}"), ("seconds", f"{run.metrics['seconds'][-1]:.1f}")]
-
-
-def _table(runs: Sequence[Run], where: str) -> Table:
-    """The final numbers of several runs, a line a run."""
-    problem = runs[0].problem
-    alike = all(run.problem.thresholds == problem.thresholds for run in runs)  # if not, the names of the rows say them
-    limits = [f" (limit {t:g})" if alike else "" for t in problem.thresholds]
-    columns = ["run", "return", *(name + limit for name, limit in zip(problem.cost_names, limits))]
-    rows: list[list[str | float | bool | None]] = []
-    for name, same in variants(runs).items():
-        several = len(variants(runs)) > 1
-        for run in same:
-            label = f"{name}, seed {run.config['seed']}" if several else f"seed {run.config['seed']}"
-            if run.certificate is None:
-                rows.append([label, *[None] * (len(columns) - 1), None, "not finished"])
-                continue
-            numbers = [run.final["return"], *run.final["costs"], run.final["entropy"]]
-            rows.append([label, *numbers, run.certificate.holds])
-        finals = [run.final for run in same if run.final]
-        if len(finals) > 1:
-            mean = [
-                sum(values) / len(finals) for values in zip(*([f["return"], *f["costs"], f["entropy"]] for f in finals))
-            ]
-            rows.append([f"mean of {name}" if several else "mean", *mean, ""])
-    return Table(f"Final numbers{where}", [*columns, "entropy", "certified"], rows, "Means over fresh episodes.")
-
-
-def _about_bands(runs: Sequence[Run]) -> str:
-    fresh = "Every point is a mean over fresh episodes of that iteration's policy."
-    several = any(len(same) > 1 for same in variants(runs).values())
-    return fresh + (" Lines are means over the seeds, bands one standard deviation." if several else "")
-
-
-def _about(name: str, runs: Sequence[Run], with_task: bool) -> str:
-    task = f" on {runs[0].config['task']}" if with_task else ""
-    return f"Configuration of {name}{task} ({_seeds(runs)})"
-
-
-def _seeds(runs: Sequence[Run]) -> str:
-    seeds = sorted({run.config["seed"] for run in runs})
-    if len(seeds) == 1:
-        return f"seed {seeds[0]}"
-    if seeds == list(range(seeds[0], seeds[-1] + 1)):
-        return f"seeds {seeds[0]} to {seeds[-1]}"
-    return f"seeds {', '.join(map(str, seeds))}"
-
-
-def _configuration(run: Run) -> dict[str, str]:
-    flat = {name: value for name, value in run.config.items() if name not in ("seed", "settings", "versions")}
-    flat |= run.config["settings"]
-    flat |= {f"version of {name}": value for name, value in run.config.get("versions", {}).items()}
-    return {name: plain(value) for name, value in flat.items()}

@@ -5,76 +5,71 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pcces.report.page import Chart, Limit, Series, plain
-
-if TYPE_CHECKING:
-    from pcces.rl.run import Run
+from pcces.report.protocols import ReportedRun
 
 RECENT = 20  # iterations the acceptance rate looks back
 
 
-def variants(runs: Sequence[Run]) -> dict[str, list[Run]]:
+def variants(runs: Sequence[ReportedRun]) -> dict[str, list[ReportedRun]]:
     """The runs by what was run: runs that differ in nothing but their seed share a name.
 
     The name says the algorithm, the preset unless it is the default, and whatever else tells it from the others.
     """
-    found: dict[str, list[Run]] = {}
+    groups: dict[str, list[ReportedRun]] = {}
     for run in runs:
-        found.setdefault(json.dumps(_what(run)), []).append(run)
-    named: dict[str, list[Run]] = {}
-    for same in found.values():
+        groups.setdefault(json.dumps(_what(run)), []).append(run)
+    named: dict[str, list[ReportedRun]] = {}
+    for same in groups.values():
         mine = _what(same[0])
         name = _name(same[0])
-        rivals = [_what(other[0]) for other in found.values() if _name(other[0]) == name]
+        rivals = [_what(other[0]) for other in groups.values() if _name(other[0]) == name]
         different = [key for key in mine if any(rival.get(key) != mine[key] for rival in rivals)]
         name += "".join(f", {key} {plain(mine[key])}" for key in different)
         named[name] = same
     return named
 
 
-def _name(run: Run) -> str:
+def _name(run: ReportedRun) -> str:
     preset = run.config["preset"]
     return run.config["algorithm"] + ("" if preset == "default" else f" ({preset})")
 
 
-def _what(run: Run) -> dict[str, object]:
+def _what(run: ReportedRun) -> dict[str, object]:
     """All of a run's configuration but its seed."""
     c = run.config
     what = {name: c[name] for name in ("task", "algorithm", "preset", "thresholds", "entropy_bounds")}
     return what | dict(c["settings"])
 
 
-def charts(runs: Sequence[Run]) -> list[Chart]:
+def charts(runs: Sequence[ReportedRun]) -> list[Chart]:
     """Return, each cost with its threshold, entropy with its bounds, step size and acceptance of runs on one task."""
     first = runs[0]
     problem, task = first.problem, first.task
     named = variants(runs)
 
-    def chart(title: str, column: str, limits: Sequence[Limit] = (), log: bool = False, recent: int = 1) -> Chart:
-        series = [
-            line for name, same in named.items() for line in [_series(name, same, column, recent)] if line is not None
-        ]
-        return Chart(title, series, limits, log=log)
+    def drawn(title: str, column: str, limits: Sequence[Limit] = (), log: bool = False, recent: int = 1) -> Chart:
+        series = [_series(name, same, column, recent) for name, same in named.items()]
+        return Chart(title, [line for line in series if line is not None], limits, log=log)
 
     solved = task.reward_threshold
     goal = [Limit(solved, f"solved from {solved:g}", always=False, goal=True)] if solved is not None else []
-    made = [chart("return", "return", goal)]
+    made = [drawn("return", "return", goal)]
     for i, name in enumerate(problem.cost_names):
         limits = sorted({run.problem.thresholds[i] for run in runs})
-        made.append(chart(name, f"cost_{name}", [Limit(value, f"limit {value:g}") for value in limits]))
+        made.append(drawn(name, f"cost_{name}", [Limit(value, f"limit {value:g}") for value in limits]))
     low, high = problem.entropy_bounds
     bounds = [Limit(high, f"at most {high:g}", always=False), Limit(low, f"at least {low:g}", always=False)]
-    made.append(chart("entropy of an episode", "entropy", [bound for bound in bounds if math.isfinite(bound.value)]))
-    made.append(chart("step size sigma", "sigma", log=True))
-    made.append(chart(f"accepted, share of the last {RECENT} iterations", "success", recent=RECENT))
-    return [one for one in made if one.series]
+    made.append(drawn("entropy of an episode", "entropy", [bound for bound in bounds if math.isfinite(bound.value)]))
+    made.append(drawn("step size sigma", "sigma", log=True))
+    made.append(drawn(f"accepted, share of the last {RECENT} iterations", "success", recent=RECENT))
+    return [chart for chart in made if chart.series]
 
 
-def _series(name: str, runs: Sequence[Run], column: str, recent: int) -> Series | None:
+def _series(name: str, runs: Sequence[ReportedRun], column: str, recent: int) -> Series | None:
     curves = [np.asarray(run.metrics[column], dtype=float) for run in runs if run.metrics.get(column)]
     if not curves:
         return None

@@ -25,65 +25,72 @@ def draw(charts: Sequence[Chart], path: str | Path, title: str = "", columns: in
     True
     """
     from matplotlib.figure import Figure
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     columns = min(len(charts), columns)
     rows = -(-len(charts) // columns)
     figure = Figure(figsize=({1: 6, 2: 10.4}.get(columns, 4.2 * columns), 2.8 * rows), layout="constrained")
     groups = list(dict.fromkeys(s.group or s.name for chart in charts for s in chart.series))
-    lines: dict[str, Any] = {}
-    for chart, ax in zip(charts, np.atleast_1d(figure.subplots(rows, columns)).flat):
-        for s in reversed(chart.series):  # the first on top
-            group = s.group or s.name
-            colour = COLOURS[(groups.index(group) if s.colour is None else s.colour) % len(COLOURS)]
-            (lines[group],) = ax.plot(s.x, s.y, color=colour, lw=1.4)
-            if s.low is not None and s.high is not None:
-                ax.fill_between(s.x, s.low, s.high, color=colour, alpha=0.18, lw=0)
-        low, high = ax.get_ylim()
-        reach = 0.75 * (high - low)
-        for limit in chart.limits:
-            colour = GOAL if limit.goal else LIMIT
-            if limit.always or low - reach <= limit.value <= high + reach:
-                ax.axhline(limit.value, color=colour, lw=1, ls="--")
-                ax.annotate(
-                    limit.name,
-                    (1, limit.value),
-                    xytext=(-3, 3),
-                    xycoords=("axes fraction", "data"),
-                    textcoords="offset points",
-                    ha="right",
-                    color=colour,
-                    fontsize=8,
-                )
-        if chart.log:
-            ax.set_yscale("log")
-            ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-            ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-            ax.yaxis.set_minor_formatter(NullFormatter())
-        if chart.log_x:
-            ax.set_xscale("log")
-            ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        ax.set_title(chart.title, loc="left", fontsize=10 if columns < 3 else 8.5)
-        ax.set_xlabel(chart.x_label)
-        ax.spines[["top", "right"]].set_visible(False)
-        ax.grid(alpha=0.25, lw=0.6)
+    lines: dict[str, Any] = {}  # one of each group, for the legend
+    for chart, axes in zip(charts, np.atleast_1d(figure.subplots(rows, columns)).flat):
+        lines |= _draw_lines(axes, chart, groups)
+        _draw_limits(axes, chart)
+        _scale(axes, chart)
+        axes.set_title(chart.title, loc="left", fontsize=10 if columns < 3 else 8.5)
+        axes.set_xlabel(chart.x_label)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(alpha=0.25, lw=0.6)
     for unused in figure.axes[len(charts) :]:
         unused.set_visible(False)
     if len(groups) > 1:
         room = {1: 66, 2: 115}.get(columns, 46 * columns)  # letters
         lengths = sum(len(group) + 8 for group in groups)
         beside = -(-len(groups) // -(-lengths // room))  # rows of a legend are equally long
-        figure.legend(
-            [lines[group] for group in groups],
-            groups,
-            loc="outside upper left",
-            ncols=beside,
-            fontsize=9,
-            frameon=False,
-        )
+        handles = [lines[group] for group in groups]
+        figure.legend(handles, groups, loc="outside upper left", ncols=beside, fontsize=9, frameon=False)
     if title:
         figure.suptitle(title, fontsize=11)
     return _saved(figure, path)
+
+
+def _draw_lines(axes: Any, chart: Chart, groups: Sequence[str]) -> dict[str, Any]:
+    """The series of a chart with their bands; a line of each group."""
+    lines = {}
+    for s in reversed(chart.series):  # the first on top
+        group = s.group or s.name
+        colour = COLOURS[(groups.index(group) if s.colour is None else s.colour) % len(COLOURS)]
+        (lines[group],) = axes.plot(s.x, s.y, color=colour, lw=1.4)
+        if s.low is not None and s.high is not None:
+            axes.fill_between(s.x, s.low, s.high, color=colour, alpha=0.18, lw=0)
+    return lines
+
+
+def _draw_limits(axes: Any, chart: Chart) -> None:
+    """The limits that belong on the chart: all that are to be there always, and others near the data."""
+    low, high = axes.get_ylim()
+    reach = 0.75 * (high - low)
+    for limit in chart.limits:
+        if not (limit.always or low - reach <= limit.value <= high + reach):
+            continue
+        colour = GOAL if limit.goal else LIMIT
+        axes.axhline(limit.value, color=colour, lw=1, ls="--")
+        axes.annotate(
+            limit.name, (1, limit.value), xytext=(-3, 3), xycoords=("axes fraction", "data"),
+            textcoords="offset points", ha="right", color=colour, fontsize=8,
+        )  # fmt: skip
+
+
+def _scale(axes: Any, chart: Chart) -> None:
+    """Logarithmic axes, with numbers written out."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    if chart.log:
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.yaxis.set_minor_formatter(NullFormatter())
+    if chart.log_x:
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
 def _saved(figure: Any, path: str | Path) -> Path:
@@ -109,21 +116,21 @@ def draw_dots(dots: Dots, path: str | Path) -> Path:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 0.9 + 0.3 * len(dots.rows)), layout="constrained")
-    ax = figure.subplots()
-    ax.axvline(0.5, color="#5f6b76", lw=0.8)
-    for row, (_, some) in enumerate(dots.rows):
-        for i, dot in enumerate(some):
-            y = row + 0.5 * ((i + 0.5) / len(some) - 0.5)
+    axes = figure.subplots()
+    axes.axvline(0.5, color="#5f6b76", lw=0.8)
+    for row, (_, in_row) in enumerate(dots.rows):
+        for i, dot in enumerate(in_row):
+            y = row + 0.5 * ((i + 0.5) / len(in_row) - 0.5)
             colour = COLOURS[dot.colour % len(COLOURS)]
-            ax.plot([dot.low, dot.high], [y, y], color=colour, alpha=0.5, lw=2.2, solid_capstyle="butt")
-            ax.plot(dot.value, y, "o", color=colour, ms=5, label=dot.name if row == 0 else "", clip_on=False)
-    ax.set_yticks(range(len(dots.rows)), [name for name, _ in dots.rows], fontsize=8.5)
-    ax.set_ylim(len(dots.rows) - 0.5, -0.5)
-    ax.set_xlim(0, 1)
-    ax.set_xlabel(f"← {dots.left}{' ' * 20}{dots.right} →", fontsize=9)
-    ax.spines[["top", "right", "left"]].set_visible(False)
-    ax.tick_params(axis="y", length=0)
-    ax.grid(axis="x", alpha=0.25, lw=0.6)
+            axes.plot([dot.low, dot.high], [y, y], color=colour, alpha=0.5, lw=2.2, solid_capstyle="butt")
+            axes.plot(dot.value, y, "o", color=colour, ms=5, label=dot.name if row == 0 else "", clip_on=False)
+    axes.set_yticks(range(len(dots.rows)), [name for name, _ in dots.rows], fontsize=8.5)
+    axes.set_ylim(len(dots.rows) - 0.5, -0.5)
+    axes.set_xlim(0, 1)
+    axes.set_xlabel(f"← {dots.left}{' ' * 20}{dots.right} →", fontsize=9)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="x", alpha=0.25, lw=0.6)
     figure.legend(loc="outside upper right", ncols=8, fontsize=9, frameon=False)
     return _saved(figure, path)
 

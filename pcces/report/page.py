@@ -6,7 +6,6 @@ Charts are drawn in the browser from the numbers in the page (page.js). Everythi
 from __future__ import annotations
 
 import base64
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from pcces.support import files as storage
+from pcces.support.jsonable import jsonable, to_json
 
 
 @dataclass(frozen=True)
@@ -96,10 +96,10 @@ class Chart:
                 "name": s.name,
                 "group": s.group or s.name,
                 "colour": s.colour,
-                "x": finite(s.x),
-                "y": finite(s.y),
-                "low": finite(s.low) if s.low is not None else None,
-                "high": finite(s.high) if s.high is not None else None,
+                "x": six_digits(s.x),
+                "y": six_digits(s.y),
+                "low": six_digits(s.low) if s.low is not None else None,
+                "high": six_digits(s.high) if s.high is not None else None,
             }
             for s in self.series
         ]
@@ -108,13 +108,13 @@ class Chart:
         return {"title": self.title, "series": series, "limits": limits, **axes}
 
 
-def finite(values: Sequence[float]) -> list[float | None]:
+def six_digits(values: Sequence[float]) -> list[float | None]:
     """Numbers as JSON knows them, with six digits: a chart shows no more.
 
-    >>> finite([1.23456789, float("inf")])
+    >>> six_digits([1.23456789, float("inf")])
     [1.23457, None]
     """
-    return [float(f"{float(v):.6g}") if math.isfinite(v) else None for v in values]
+    return list(jsonable([float(f"{float(v):.6g}") for v in values]))
 
 
 @dataclass(frozen=True)
@@ -346,7 +346,7 @@ class Page:
 
 def as_json(data: Any) -> str:
     """JSON that can stand inside a script element."""
-    return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("</", "<\\/")
+    return to_json(data, indent=None).replace("</", "<\\/")
 
 
 def plain(value: Any) -> str:

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from pcces.blackbox.result import RUNNING
 from pcces.core.theory import Constants
 from pcces.report.curves import RECENT, recent_mean
 from pcces.report.page import Chart, Charts, Details, Limit, Page, Section, Series, Table, Verdict
@@ -19,9 +18,9 @@ CONSTRAINTS = 8  # so many, those closest to their limits in the end, are drawn
 
 
 def search_page(result: Any, optimum: float | None = None) -> Page:
-    """The page about a Result; with the least value f can have, also how fast the theory's Phi_k falls."""
+    """The page about a `pcces.blackbox.result.Result`; with the least value f can have, also how fast the theory's Phi_k falls."""
     c = result.certificate
-    if result.status == RUNNING:
+    if result.running:
         headline = Verdict(None, "Still searching: no certificate yet")
     else:
         sure = "" if c.method == "exact" else f" with {100 * c.confidence:g} % confidence"
@@ -38,8 +37,8 @@ def search_page(result: Any, optimum: float | None = None) -> Page:
 
 def _constants(result: Any) -> dict[str, Any]:
     """Of Algorithm 1, and what it ran on."""
-    found: dict[str, Any] = result.rule._asdict() | {"version of python": platform.python_version()}
-    return found | {f"version of {name}": version(name) for name in ("pcces", "numpy", "scipy")}
+    versions = {"python": platform.python_version()} | {name: version(name) for name in ("pcces", "numpy", "scipy")}
+    return result.rule._asdict() | {f"version of {name}": value for name, value in versions.items()}
 
 
 def _bounds(certificate: Any) -> list[str]:
@@ -70,23 +69,23 @@ def charts(result: Any, optimum: float | None = None) -> list[Chart]:
     x = history["evaluations"].astype(float)
     feasible = history["feasible"].astype(bool)
 
-    def chart(title: str, lines: dict[str, Any], limits: Sequence[Limit] = (), log: bool = False) -> Chart:
+    def drawn(title: str, lines: dict[str, Any], limits: Sequence[Limit] = (), log: bool = False) -> Chart:
         return Chart(title, [Series(name, x, y) for name, y in lines.items()], limits, "evaluations", log)
 
     fun = np.where(feasible, history["fun"].astype(float), np.nan)
     goal = [Limit(optimum, f"optimum {optimum:g}", goal=True)] if optimum is not None else []
-    made = [chart("objective of the incumbent", {"objective": fun}, goal)]
+    made = [drawn("objective of the incumbent", {"objective": fun}, goal)]
     c = history["constr"]
     if c.ndim == 2 and c.shape[1]:
         closest = np.argsort(-np.nan_to_num(c[-1], posinf=math.inf))[:CONSTRAINTS]
         lines = {f"constraint {i}": c[:, i] for i in sorted(closest)}
-        made.append(chart("constraints of the incumbent", lines, [Limit(0.0, "limit 0")]))
+        made.append(drawn("constraints of the incumbent", lines, [Limit(0.0, "limit 0")]))
     sizes = {"step size sigma": history["sigma"], "spread of the samples": history["sigma_es"]}
-    made.append(chart("step sizes", sizes, log=True))
+    made.append(drawn("step sizes", sizes, log=True))
     accepted = recent_mean(history["success"].astype(float), RECENT)
-    made.append(chart(f"accepted, share of the last {RECENT} iterations", {"accepted": accepted}))
+    made.append(drawn(f"accepted, share of the last {RECENT} iterations", {"accepted": accepted}))
     if optimum is not None:
         constants = Constants.for_rule(result.rule.kappa, result.rule.growth)
         phi = constants.lyapunov(fun - optimum, history["sigma"].astype(float))
-        made.append(chart("Lyapunov function Phi, less its least value", {"Phi": phi}, log=True))
+        made.append(drawn("Lyapunov function Phi, less its least value", {"Phi": phi}, log=True))
     return made

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 from pcces.report import Chapter, Columns, Section, at_work
+from pcces.rl.film import ordinary_film
 from pcces.rl.run import read_config
-from pcces.rl.train import load
+from pcces.rl.folder import load
 from pcces.studies.arms import Store
 from pcces.studies.catalogue import Experiment
 from pcces.studies.results import known
@@ -58,5 +60,5 @@ def films(store: Store, say: Callable[[str], None] = lambda text: None) -> list[
     shown: list[Section] = []
     for path in sorted(path.parent for path in folder(store).glob("*/policy.npz")):
         say(f"filming {path.name}")
-        shown += at_work([load(path)], f" on {path.name}", WIDTH)
+        shown += at_work([load(path)], f" on {path.name}", partial(ordinary_film, width=WIDTH))
     return [] if not shown else [Chapter("The policies at work", "policies", INTRODUCTION), Columns(shown)]

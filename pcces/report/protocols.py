@@ -1,0 +1,77 @@
+"""What pages need of a run and of a film; `pcces.rl` has both, and nothing here imports it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from pcces.core.certificate import Certificate
+    from pcces.envs.simulator import Simulator
+    from pcces.envs.task import Task
+
+
+class ReportedLimits(Protocol):
+    """What a run was to keep."""
+
+    @property
+    def cost_names(self) -> Sequence[str]:
+        """What the costs are called."""
+
+    @property
+    def thresholds(self) -> Sequence[float]:
+        """The most that each may be on the mean."""
+
+    @property
+    def entropy_bounds(self) -> tuple[float, float]:
+        """The least and the most entropy of an episode, on the mean."""
+
+
+class ReportedRun(Protocol):
+    """A training run, finished or not."""
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """What was asked for: task, algorithm, preset, seed, settings and so on."""
+
+    @property
+    def task(self) -> Task | Simulator:
+        """What was learnt."""
+
+    @property
+    def problem(self) -> ReportedLimits:
+        """What was to be kept."""
+
+    @property
+    def metrics(self) -> dict[str, list[float]]:
+        """What was noted, an entry an iteration."""
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """None until the run is finished."""
+
+    @property
+    def final(self) -> dict[str, Any]:
+        """Means and standard errors over the certificate's episodes; empty until the run is finished."""
+
+    def limits(self) -> list[str]:
+        """What the certificate says of each limit, in words."""
+
+
+class Film(Protocol):
+    """An episode as an animation."""
+
+    @property
+    def gif(self) -> bytes:
+        """The animation."""
+
+    @property
+    def total(self) -> float:
+        """The episode's return."""
+
+    @property
+    def costs(self) -> Sequence[float]:
+        """What it cost."""
+
+
+Filming = Callable[[Any], Film]  # of a run: `pcces.rl.film.ordinary_film`
