@@ -13,7 +13,8 @@ from pcces.minimize import minimize
 
 if _TYPE_CHECKING:
     from pcces import envs as envs
-    from pcces.rl.train import load, train, train_seeds
+    from pcces.policies import train, train_seeds
+    from pcces.rl.folder import load
 
 __all__ = ["Certificate", "Evaluator", "Optimizer", "Options", "envs", "load", "minimize", "train", "train_seeds"]
 
@@ -26,8 +27,10 @@ def __getattr__(name: str) -> _Any:
     """Policies and tasks come when first asked for: `import pcces` stays instant."""
     if name == "envs":
         return _importlib.import_module("pcces.envs")
-    if name in ("load", "train", "train_seeds"):
-        return getattr(_importlib.import_module("pcces.rl.train"), name)
+    if name in ("train", "train_seeds"):
+        return getattr(_importlib.import_module("pcces.policies"), name)
+    if name == "load":
+        return _importlib.import_module("pcces.rl.folder").load
     raise AttributeError(f"module 'pcces' has no attribute {name!r}")
 
 

@@ -13,21 +13,19 @@ from typing import Any
 from pcces.baselines import asebo, cpo, on_policy, openes, population, ppo_lagrangian, rcpo
 from pcces.baselines.on_policy import OnPolicy
 from pcces.baselines.population import Evolution
-from pcces.rl.algorithms import Algorithm
+from pcces.rl.algorithm import Algorithm
 from pcces.rl.settings import CALM
 
 
 def _evolution(name: str, evolution: Evolution, defaults: Any) -> Algorithm:
-    program, driver = partial(population.program, evolution), partial(population.PopulationDriver, evolution)
-    return Algorithm(name, {"default": defaults}, program, evolution.search, driver, slow=CALM)
+    return Algorithm(name, {"default": defaults}, partial(population.program, evolution), evolution.search, slow=CALM)
 
 
 def _on_policy(name: str, method: OnPolicy, defaults: Any) -> Algorithm:
-    program, driver = partial(on_policy.program, method), partial(on_policy.OnPolicyDriver, method)
-    return Algorithm(name, {"default": defaults}, program, lambda settings: None, driver)
+    return Algorithm(name, {"default": defaults}, partial(on_policy.program, method), lambda settings: None)
 
 
-ALGORITHMS = {
+BASELINES = {
     algorithm.name: algorithm
     for algorithm in (
         _evolution("openes", openes.EVOLUTION, openes.OpenESSettings()),

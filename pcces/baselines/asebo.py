@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import optax
 
-from pcces.baselines import start
 from pcces.baselines.population import Evolution, PopulationSettings
+from pcces.baselines.settings import normalised
 from pcces.rl.normalizer import Normalizer, Seen, carry_over
 from pcces.rl.policy import Policy
 from pcces.rl.settings import need
@@ -125,7 +125,7 @@ def conclude(
     k, x, adam, subspace, normalizer = state
     slope = gradient(f, directions, used)
     updates, adam = optax.adam(settings.step_size).update(slope + settings.l2 * x, adam)
-    new = start.learnt(settings, normalizer, seen, k)
+    new = normalised(settings, normalizer, seen, k)
     after = carry_over(policy, x + updates, normalizer, new)
     metrics = {
         "success": jnp.bool_(True),

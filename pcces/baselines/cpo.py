@@ -24,9 +24,12 @@ import jax
 import jax.numpy as jnp
 
 from pcces.baselines import on_policy
-from pcces.baselines.epochs import Epoch, raw_columns
-from pcces.baselines.on_policy import Critics, OnPolicy, OnPolicySettings
+from pcces.baselines.on_policy import OnPolicy, OnPolicySettings
 from pcces.engines.device import summed
+from pcces.rl import critics as critic_networks
+from pcces.rl import improvement
+from pcces.rl.critics import Critics
+from pcces.rl.epochs import Epoch, step_columns
 from pcces.rl.normalizer import Normalizer
 from pcces.rl.policy import Policy
 from pcces.rl.problem import Problem
@@ -68,7 +71,7 @@ def begin(
     problem: Problem, net: Policy, settings: CPOSettings, x: Array, normalizer: Normalizer, key: Array
 ) -> CPOState:
     """Before the first epoch."""
-    critics = on_policy.init_critics(net, 1 + len(problem.cost_names), settings, jax.random.fold_in(key, 1))
+    critics = critic_networks.init_critics(net, 1 + len(problem.cost_names), settings, jax.random.fold_in(key, 1))
     return CPOState(jnp.int32(0), x, critics, normalizer)
 
 
@@ -160,23 +163,25 @@ def learn(
 ) -> tuple[CPOState, dict[str, Array]]:
     """What one epoch teaches."""
     k, x, critics, normalizer = state
-    value = on_policy.values(net, critics, epoch.observations)
-    advantage = on_policy.advantages(epoch.signals, value, epoch.played, epoch.going, settings.discount, settings.gae)
-    reward = on_policy.centred(advantage[0], epoch.weights, scale=True)[None]
-    costs = jax.vmap(lambda a: on_policy.centred(a, epoch.weights, scale=False))(advantage[1:])
-    columns = raw_columns(jnp.concatenate([reward, costs]))  # (1 + r, N)
+    value = critic_networks.values(net, critics, epoch.observations)
+    advantage = critic_networks.advantages(
+        epoch.signals, value, epoch.played, epoch.going, settings.discount, settings.gae
+    )
+    reward = improvement.centred(advantage[0], epoch.weights, scale=True)[None]
+    costs = jax.vmap(lambda a: improvement.centred(a, epoch.weights, scale=False))(advantage[1:])
+    columns = step_columns(jnp.concatenate([reward, costs]))  # (1 + r, N)
     over = (epoch.costs - jnp.array(problem.thresholds)) / epoch.length  # c, a step
 
-    did = on_policy.acted(policy, x, epoch)
+    did = improvement.acted(policy, x, epoch)
 
     def surrogates(y: Array) -> Array:
         """E[ratio A] of reward and costs: this device's part."""
-        return columns @ (on_policy.ratios(policy, y, did) * did.weights)
+        return columns @ (improvement.ratios(policy, y, did) * did.weights)
 
     def divergence(y: Array) -> Array:
-        return on_policy.divergence(policy, y, did)
+        return improvement.divergence(policy, y, did)
 
-    along = on_policy.curvature(policy, x, did)
+    along = improvement.curvature(policy, x, did)
 
     def product(v: Array) -> Array:
         """H v."""
@@ -202,7 +207,7 @@ def learn(
         return (kl <= settings.delta) & kept & ((change[0] >= 0) | direction.recovering), kl
 
     after, kl, share = line_search(settings, x, direction.d, judge)
-    critics = on_policy.fit(net, settings, critics, epoch, advantage + value[:, :-1], key, k == 0)
+    critics = critic_networks.fit(net, settings, critics, epoch, advantage + value[:, :-1], key, k == 0)
     after, critics, new = on_policy.moved_on(policy, net, settings, after, critics, normalizer, epoch, k)
     metrics = {
         "success": share > 0,

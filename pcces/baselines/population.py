@@ -8,24 +8,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
-import numpy as np
-
-from pcces.baselines import start
 from pcces.baselines.settings import Common
 from pcces.core.arrays import array_namespace
-from pcces.engines.device import Program, configure, gathered, my_share, summed
-from pcces.envs.task import Task
-from pcces.rl.crew import Crew
-from pcces.rl.episodes import Episode, member_normals
-from pcces.rl.normalizer import Normalizer, Seen
-from pcces.rl.on_device import described, observed
-from pcces.rl.on_workers import episode_seeds, members
-from pcces.rl.policy import Policy
+from pcces.engines.arena import Around, Group, Program
+from pcces.rl.lesson import Learning
+from pcces.rl.normalizer import Normalizer, nothing_seen
 from pcces.rl.problem import Problem
-from pcces.rl.rollout import rollout
-from pcces.rl.settings import need
+from pcces.rl.settings import Start, need
 from pcces.strategies import Strategy, mirrored
 
 Array = Any
@@ -102,151 +91,51 @@ def fitness(problem: Problem, settings: PopulationSettings, y: Array) -> Array:
     return y[:, 0] + settings.penalty * xp.sum(over, axis=1)
 
 
-# -- on the device -----------------------------------------------------------------------------------------------------
-
-
-def program(
-    evolution: Evolution, task: Task, policy: Policy, problem: Problem, settings: PopulationSettings
-) -> Program:
-    """An evolution strategy on this task."""
-    begin = jax.jit(partial(evolution.begin, settings))
+def program(evolution: Evolution, arena: Any, settings: PopulationSettings) -> Program:
+    """An evolution strategy in this arena."""
+    begin = arena.compiled(partial(evolution.begin, settings), everywhere=True)
+    conclude = arena.compiled(partial(evolution.conclude, arena.policy, settings), everywhere=True)
     return Program(
-        lambda key: begin(*start.first(task, policy, problem, settings, key)),
-        partial(step, evolution, task, policy, problem, settings),
-        settings.shares,
-        lambda key: begin(*start.blank(policy)),
+        init=lambda key: begin(*arena.first(Start.of(settings), key)),
+        step=partial(step, evolution, arena, settings, conclude),
+        shares=settings.shares,
+        blank=lambda key: begin(*arena.blank()),
     )
 
 
 def step(
-    evolution: Evolution,
-    task: Task,
-    policy: Policy,
-    problem: Problem,
-    settings: PopulationSettings,
-    state: Any,
-    key: Array,
+    evolution: Evolution, arena: Any, settings: PopulationSettings, conclude: Callable[..., Any], state: Any, key: Any
 ) -> tuple[Any, dict[str, Any]]:
-    """One iteration."""
-    z_key, play_key = jax.random.split(jax.random.fold_in(key, state.k))
-    strategy, n = evolution.search(settings)(), state.x.size
-    z = jax.random.normal(z_key, (settings.population // 2, strategy.normals(n)))
-    directions = mirrored(strategy.directions(evolution.basis(state), z))
-    used = evolution.used(settings, state)
-    points = state.x + evolution.scale(settings, n) * directions
-    played = play(task, policy, problem, settings, state.x, state.normalizer, points, used, play_key)
-    after, own = evolution.conclude(policy, settings, state, directions, used, played.f, played.seen)
-    return after, played.metrics | own
+    """One iteration: a population is judged, beside fresh episodes of x for the metrics."""
+    s, x, xp = settings, state.x, array_namespace(state.x)
+    z_key, play_key = arena.keys(key, state.k, 2)
+    member_key, own_key = arena.split(play_key, 2)
+    strategy, scale = evolution.search(s)(), evolution.scale(s, x.size)
+    basis = evolution.basis(state)
+    directions = mirrored(strategy.directions(basis, arena.normals(z_key, s.population // 2, strategy.normals(x.size))))
+    used = evolution.used(s, state)
+    paired = s.common_random_numbers
+    seeds = arena.seeds(member_key, s.population * s.member_episodes // (2 if paired else 1))
+    seeds = xp.concat([seeds, seeds]) if paired else seeds
+    sampled = Group(x + scale * directions, seeds, Around(x, scale, basis, z_key), learn=True, used=used)
+    own = Group(x[None], arena.seeds(own_key, s.metric_episodes))
+    (members, mine), lesson = arena.play([sampled, own], state.normalizer, Learning("observations", x[:0], x[:0]))
+    y = xp.reshape(arena.outputs(members), (s.population, s.member_episodes, -1))
+    f = finite(xp.where(used, fitness(arena.problem, s, y), xp.inf))
+    seen = nothing_seen(state.normalizer) if lesson is None else lesson.seen
+    after, own_metrics = conclude(state, directions, used, f, seen)
+    described = arena.described(x, state.normalizer, mine, arena.outputs(mine), arena.steps(members, mine))
+    return after, described | own_metrics
 
 
-class Played(NamedTuple):
-    """What a population's episodes say."""
-
-    f: Array  # (lambda,) what to minimise
-    seen: Seen  # for the normalisation
-    metrics: dict[str, Any]
-
-
-def play(
-    task: Task,
-    policy: Policy,
-    problem: Problem,
-    settings: PopulationSettings,
-    x: Array,
-    normalizer: Normalizer,
-    points: Array,
-    used: Array,
-    key: Array,
-) -> Played:
-    """Judge every row of `points`, and x on fresh episodes for the metrics. Rows that are not `used` (lambda,) leave no trace."""
-    member_key, own_key = jax.random.split(key)
-    lam, repeats, looks = settings.population, settings.member_episodes, settings.metric_episodes
-    paired = settings.common_random_numbers
-    member_keys = jax.random.split(member_key, (lam // 2 if paired else lam) * repeats)
-    member_keys = jnp.concatenate([member_keys, member_keys]) if paired else member_keys
-    keys = jax.random.split(own_key, looks)
-
-    mine = my_share(jnp.repeat(points, repeats, axis=0).T)
-    mask = my_share(jnp.repeat(used, repeats))
-    episodes = mine.shape[1]
-    columns = jnp.concatenate([mine, my_share(jnp.broadcast_to(x[:, None], (x.size, looks)))], axis=1)
-    run = partial(rollout, task, policy, normalizer=normalizer, discount=settings.discount)
-    both, trajectory = run(columns, keys=jnp.concatenate([my_share(member_keys), my_share(keys)]), record=True)
-    members = gathered(jax.tree.map(lambda a: a[..., :episodes], both))
-    own = gathered(jax.tree.map(lambda a: a[..., episodes:], both))
-    assert trajectory is not None
-    trajectory = jax.tree.map(
-        lambda a: jnp.where(mask, a[..., :episodes], jnp.zeros_like(a[..., :episodes])), trajectory
-    )
-
-    samples = problem.outputs(own)
-    steps = (members.length * jnp.repeat(used, repeats)).sum() + own.length.sum()
-    return Played(
-        fitness(problem, settings, problem.outputs(members).reshape(lam, repeats, -1)),
-        Seen(*summed(observed(trajectory, normalizer.mean))),
-        described(x, normalizer, own, samples, steps),
-    )
-
-
-# -- on workers --------------------------------------------------------------------------------------------------------
-
-
-class PopulationDriver:
-    """An evolution strategy whose episodes are played by workers."""
-
-    def __init__(self, evolution: Evolution, crew: Crew, problem: Problem, settings: PopulationSettings):
-        configure()
-        self.evolution, self.crew, self.problem, self.settings = evolution, crew, problem, settings
-        self.strategy = evolution.search(settings)()
-        self._begin = jax.jit(partial(evolution.begin, settings))
-        self._conclude = jax.jit(partial(evolution.conclude, crew.policy, settings))
-
-    def blank(self, x: np.ndarray, normalizer: Normalizer) -> Any:
-        """Any state around x."""
-        return jax.tree.map(np.asarray, self._begin(x, normalizer))
-
-    def first(self, seed: int) -> Any:
-        """The state before the first iteration."""
-        return self.blank(*self.crew.first(start.as_pcces(self.settings), seed))
-
-    def step(self, seed: int, state: Any) -> tuple[Any, dict[str, Any]]:
-        """One iteration."""
-        s, k, x, crew = self.settings, int(state.k), state.x, self.crew
-        half, basis = s.population // 2, self.evolution.basis(state)
-        width = self.strategy.normals(x.size)
-        z = np.stack([member_normals(seed, k, row, width) for row in range(half)])
-        directions = mirrored(self.strategy.directions(basis, z))
-        used = np.asarray(self.evolution.used(s, state))
-        rng = episode_seeds(seed, k)
-        seeds = rng.integers(2**31, size=(half, s.member_episodes))
-        mirror_seeds = seeds if s.common_random_numbers else rng.integers(2**31, size=seeds.shape)
-        own_seeds = rng.integers(2**31, size=s.metric_episodes)
-
-        crew.share_population(x, state.normalizer, seed, k, self.evolution.scale(s, x.size), without_archive(basis))
-        pairs = int(used.sum()) // 2  # the first ones, and their mirror images
-        sampled, mine = crew.play_groups(
-            [
-                (members(seeds[:pairs], mirror_seeds[:pairs]), "observations"),
-                ([Episode(-1, 1, int(e)) for e in own_seeds], None),
-            ]
-        )
-        f = np.zeros(s.population, np.float32)
-        f[used] = finite(fitness(self.problem, s, crew.outputs(sampled).reshape(2 * pairs, s.member_episodes, -1)))
-        after, own = jax.tree.map(np.asarray, self._conclude(state, directions, used, f, crew.seen(sampled.lesson)))
-        metrics = crew.described(x, state.normalizer, mine, crew.outputs(mine), [sampled, mine])
-        return after, metrics | own
-
-
-def without_archive(basis: Any) -> Any:
-    """What workers need of a search distribution's state: not the gradients its basis came from."""
-    return basis._replace(archive=basis.archive[:0]) if "archive" in basis._fields else basis
-
-
-def finite(f: np.ndarray) -> np.ndarray:
+def finite(f: Array) -> Array:
     """f with the worst value there is for samples whose episodes failed.
 
+    >>> import numpy as np
     >>> finite(np.array([1.0, np.inf, 3.0]))
     array([1., 3., 3.])
     """
-    good = np.isfinite(f)
-    return np.where(good, f, f[good].max() if good.any() else np.zeros_like(f[0]))
+    xp = array_namespace(f)
+    good = xp.isfinite(f)
+    worst = xp.max(xp.where(good, f, -xp.inf))
+    return xp.where(good, f, xp.where(xp.isfinite(worst), worst, 0.0))

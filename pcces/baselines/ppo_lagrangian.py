@@ -15,8 +15,11 @@ import jax.numpy as jnp
 import optax
 
 from pcces.baselines import on_policy
-from pcces.baselines.epochs import Epoch
-from pcces.baselines.on_policy import ClippedSettings, Critics, OnPolicy
+from pcces.baselines.on_policy import ClippedSettings, OnPolicy
+from pcces.rl import critics as critic_networks
+from pcces.rl import improvement
+from pcces.rl.critics import Critics
+from pcces.rl.epochs import Epoch
 from pcces.rl.normalizer import Normalizer
 from pcces.rl.policy import Policy
 from pcces.rl.problem import Problem
@@ -62,7 +65,7 @@ def begin(
     """Before the first epoch."""
     costs = jnp.full(len(problem.cost_names), settings.multiplier * settings.lagrangian)
     multipliers = Multipliers(costs, optax.adam(settings.multiplier_rate).init(costs))
-    critics = on_policy.init_critics(net, 1 + costs.size, settings, jax.random.fold_in(key, 1))
+    critics = critic_networks.init_critics(net, 1 + costs.size, settings, jax.random.fold_in(key, 1))
     return PPOLagrangianState(jnp.int32(0), x, optax.scale_by_adam().init(x), multipliers, critics, normalizer)
 
 
@@ -90,8 +93,8 @@ def learn(
     """What one epoch teaches."""
     k, x, adam, multipliers, critics, normalizer = state
     learn_key, critic_key = jax.random.split(key)
-    value = on_policy.values(net, critics, epoch.observations)  # (1 + r, T + 1, B)
-    advantage = on_policy.advantages(
+    value = critic_networks.values(net, critics, epoch.observations)  # (1 + r, T + 1, B)
+    advantage = critic_networks.advantages(
         epoch.signals, value, epoch.played, epoch.going, settings.discount, settings.gae
     )  # (1 + r, T, B)
 
@@ -99,13 +102,13 @@ def learn(
         over = epoch.costs - jnp.array(problem.thresholds)
         multipliers = ascend(multipliers, over, settings.multiplier_rate)
     lam = multipliers.values
-    reward = on_policy.centred(advantage[0], epoch.weights, scale=True)
-    costs = jax.vmap(lambda a: on_policy.centred(a, epoch.weights, scale=False))(advantage[1:])
+    reward = improvement.centred(advantage[0], epoch.weights, scale=True)
+    costs = jax.vmap(lambda a: improvement.centred(a, epoch.weights, scale=False))(advantage[1:])
     combined = (reward - jnp.tensordot(lam, costs, 1)) / (1 + lam.sum())
 
-    did = on_policy.acted(policy, x, epoch)
-    after, adam, own = on_policy.improve(policy, settings, x, adam, did, combined, k, learn_key)
-    critics = on_policy.fit(net, settings, critics, epoch, advantage + value[:, :-1], critic_key, k == 0)
+    did = improvement.acted(policy, x, epoch)
+    after, adam, own = improvement.improve(policy, settings, x, adam, did, combined, k, learn_key)
+    critics = critic_networks.fit(net, settings, critics, epoch, advantage + value[:, :-1], critic_key, k == 0)
     after, critics, new = on_policy.moved_on(policy, net, settings, after, critics, normalizer, epoch, k)
     metrics = own | {"success": jnp.bool_(True), "multiplier": lam.sum()}
     return PPOLagrangianState(k + 1, after, adam, multipliers, critics, new), metrics

@@ -15,8 +15,11 @@ import jax.numpy as jnp
 import optax
 
 from pcces.baselines import on_policy
-from pcces.baselines.epochs import Epoch
-from pcces.baselines.on_policy import ClippedSettings, Critics, OnPolicy
+from pcces.baselines.on_policy import ClippedSettings, OnPolicy
+from pcces.rl import critics as critic_networks
+from pcces.rl import improvement
+from pcces.rl.critics import Critics
+from pcces.rl.epochs import Epoch
 from pcces.rl.normalizer import Normalizer
 from pcces.rl.policy import Policy
 from pcces.rl.problem import Problem
@@ -57,7 +60,7 @@ def begin(
 ) -> RCPOState:
     """Before the first epoch."""
     multipliers = jnp.full(len(problem.cost_names), settings.multiplier)
-    critics = on_policy.init_critics(net, 1, settings, jax.random.fold_in(key, 1))
+    critics = critic_networks.init_critics(net, 1, settings, jax.random.fold_in(key, 1))
     return RCPOState(jnp.int32(0), x, optax.scale_by_adam().init(x), multipliers, critics, normalizer)
 
 
@@ -86,13 +89,13 @@ def learn(
     k, x, adam, multipliers, critics, normalizer = state
     learn_key, critic_key = jax.random.split(key)
     penalised = epoch.signals[0] - jnp.tensordot(multipliers, epoch.signals[1:], 1)  # eq. 11
-    value = on_policy.values(net, critics, epoch.observations)[0]
-    advantage = on_policy.advantages(penalised, value, epoch.played, epoch.going, settings.discount, settings.gae)
+    value = critic_networks.values(net, critics, epoch.observations)[0]
+    advantage = critic_networks.advantages(penalised, value, epoch.played, epoch.going, settings.discount, settings.gae)
 
-    did = on_policy.acted(policy, x, epoch)
-    scaled = on_policy.centred(advantage, epoch.weights, scale=True)
-    after, adam, own = on_policy.improve(policy, settings, x, adam, did, scaled, k, learn_key)
-    critics = on_policy.fit(net, settings, critics, epoch, (advantage + value[:-1])[None], critic_key, k == 0)
+    did = improvement.acted(policy, x, epoch)
+    scaled = improvement.centred(advantage, epoch.weights, scale=True)
+    after, adam, own = improvement.improve(policy, settings, x, adam, did, scaled, k, learn_key)
+    critics = critic_networks.fit(net, settings, critics, epoch, (advantage + value[:-1])[None], critic_key, k == 0)
     after, critics, new = on_policy.moved_on(policy, net, settings, after, critics, normalizer, epoch, k)
     metrics = own | {"success": jnp.bool_(True), "multiplier": multipliers.sum()}
     # What the next epoch pays for this one's costs.

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
+from pcces.rl.normalizer import Normalizer, Seen, update
 from pcces.rl.settings import check_common
+
+Array = Any
 
 
 @dataclass(frozen=True)
@@ -35,3 +38,10 @@ class Common:
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for JSON."""
         return asdict(self)
+
+
+def normalised(settings: Common, normalizer: Normalizer, seen: Seen, k: Array) -> Normalizer:
+    """The normalisation after iteration k has seen so much."""
+    if not settings.normalise:
+        return normalizer
+    return update(normalizer, seen, frozen=k + 1 > settings.freeze * settings.iterations)

@@ -15,11 +15,11 @@ from typing import Annotated, Any
 import typer
 
 from pcces.envs.simulator import Simulator
-from pcces.rl import algorithms
+from pcces.policies import ALGORITHMS, find_algorithm
+from pcces.rl.arenas import elsewhere
+from pcces.rl.folder import load
 from pcces.rl.run import Run
 from pcces.rl.settings import near
-from pcces.rl.train import load
-from pcces.rl.where import elsewhere
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.", show_default=False)]
@@ -32,7 +32,7 @@ TaskName = Annotated[
     str, typer.Argument(metavar="TASK", help="One of `pcces envs`, or any Gymnasium id.", show_default=False)
 ]
 AlgorithmName = Annotated[
-    str | None, typer.Option(show_default="pcces", help=f"What trains: {', '.join(algorithms.NAMES)}.")
+    str | None, typer.Option(show_default="pcces", help=f"What trains: {', '.join(ALGORITHMS)}.")
 ]
 PresetName = Annotated[
     str | None,
@@ -91,7 +91,7 @@ def setting(text: str, algorithm: str = "pcces") -> tuple[str, Any]:
     name, sign, value = text.partition("=")
     if not sign:
         raise ValueError(f"--set takes NAME=VALUE, got {text!r}")
-    defaults = algorithms.find(algorithm).defaults
+    defaults = find_algorithm(algorithm).defaults
     examples = {field.name: getattr(defaults, field.name) for field in fields(defaults)} | SETTING_EXAMPLES
     if name not in examples:
         whose = "" if algorithm == "pcces" else f" of {algorithm}"

@@ -17,6 +17,7 @@ import typer
 from pcces.cli.common import refusing
 from pcces.rl import where
 from pcces.rl.progress import duration
+from pcces.rl.request import checked_engine
 from pcces.studies.arms import Arm, Store
 from pcces.studies.catalogue import EXPERIMENTS, Experiment, scaled
 from pcces.studies.page import page, table
@@ -182,7 +183,7 @@ def asked(engine: str | None, ray_address: str | None) -> dict[str, Any]:
     """
     if engine is not None and engine not in where.ENGINES:
         raise ValueError(f"unknown engine {engine!r}; there are {', '.join(where.ENGINES)}")
-    where.checked(engine or "device", None, ray_address, None)
+    checked_engine(engine or "device", None, ray_address, None)
     given = {"engine": engine, "ray_address": ray_address}
     return {name: value for name, value in given.items() if value is not None}
 

@@ -30,9 +30,12 @@ from pcces.cli.common import (
     text_table,
 )
 from pcces.integrations.tensorboard import TensorBoard
+from pcces.policies import prepare
+from pcces.rl.folder import read_config
 from pcces.rl.problem import from_json
-from pcces.rl.run import Run, read_config
-from pcces.rl.train import Training, check_same, prepare
+from pcces.rl.request import check_same
+from pcces.rl.run import Run
+from pcces.rl.training import Training
 from pcces.rl.where import name_of
 
 

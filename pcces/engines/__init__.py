@@ -1,1 +1,1 @@
-"""Where evaluations run: on the device (JAX), in local worker processes, on a Ray cluster."""
+"""Where things run: compiled on the device (JAX), in local worker processes, on a Ray cluster."""

@@ -1,7 +1,6 @@
 """The device engine: whole iterations, episodes included, in one compiled JAX program on CPU or GPU.
 
-A `Program` is an algorithm as two pure functions; the engine runs it for several seeds at once, a chunk of iterations
-a call. Seeds are spread over the devices there are (CPU cores count as devices); where there are more devices than
+The engine runs a `Program` for several seeds at once, a chunk of iterations a call. Seeds are spread over the devices there are (CPU cores count as devices); where there are more devices than
 seeds, they share the episodes of a seed's iteration.
 """
 
@@ -13,41 +12,20 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, lru_cache, partial, wraps
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, Mesh, PartitionSpec
 
+from pcces.engines.arena import Program
 from pcces.engines.keys import key
-from pcces.envs.task import Task
-from pcces.rl.normalizer import Normalizer
-from pcces.rl.outcome import Outcome
-from pcces.rl.policy import Policy
-from pcces.rl.progress import Watch
-from pcces.rl.rollout import rollout
 
 Array = Any
 CHUNK = {"cpu": 10, "gpu": 50}  # iterations a call: on a GPU they are short, and a call costs as much as three
 SEEDS, EPISODES = "seeds", "episodes"  # axes of the device mesh
 PRECISION = "float32"  # of products: a GPU would otherwise round their factors to ten bits
-PLAY_BATCH = 512  # episodes played at once for evaluations and certificates
-
-
-class Program(NamedTuple):
-    """An algorithm on the device, for one seed."""
-
-    init: Callable[[Array], Any]
-    """key -> state; may call several compiled functions, and is itself not compiled"""
-    step: Callable[[Any, Array], tuple[Any, dict[str, Array]]]
-    """state, key -> state, metrics. Everything random is a function of the key and the state's iteration."""
-    shares: int
-    """a number of devices may share an iteration's episodes if it divides this"""
-    blank: Callable[[Array], Any] | None = None
-    """key -> any state, traced for its structure; None: `init` is, which must then call nothing that is `compiled`"""
-    chunk: int | None = None
-    """iterations a call, where they are so long that more would leave a person without news"""
 
 
 def configure() -> None:
@@ -168,26 +146,6 @@ def spread(seeds: int, shares: int, devices: int) -> tuple[int, int]:
     return max(pairs, key=lambda pair: (pair[0] * pair[1], pair[0]))
 
 
-class Player:
-    """Plays episodes of single policies, for evaluations and certificates."""
-
-    def __init__(self, task: Task, policy: Policy):
-        self.task, self.policy = task, policy
-        self.watch: Watch | None = None
-
-    def play(self, x: np.ndarray, normalizer: Normalizer, episodes: int, seed: int, greedy: bool = False) -> Outcome:
-        """Fresh episodes of one policy, as many at a time as a power of two: few sizes, and so few programs to compile."""
-        parts = []
-        size = min(PLAY_BATCH, 1 << (episodes - 1).bit_length())
-        for number in range(-(-episodes // size)):
-            keys = jax.random.split(jax.random.fold_in(key(seed), number), size)
-            outcome = play_batch(self.task, self.policy, jnp.asarray(x), normalizer, keys, greedy)
-            parts.append(jax.tree.map(np.asarray, outcome))
-            if self.watch is not None:
-                self.watch(min((number + 1) * size, episodes), episodes)
-        return Outcome(*(np.concatenate(part, axis=-1)[..., :episodes] for part in zip(*parts)))
-
-
 class Packing:
     """Lays the metrics of an iteration out in one row per type: a loop compiles and runs slower for every buffer it fills."""
 
@@ -276,16 +234,13 @@ def iterations(program: Program, mesh: Mesh, chunk: int, seeds: int, doubles: bo
 
 def template(program: Program, keys: Array) -> Any:
     """The structure of the states of all seeds."""
-    return jax.eval_shape(jax.vmap(program.blank or program.init), keys)
+    return jax.eval_shape(jax.vmap(program.blank), keys)
 
 
-class DeviceEngine(Player):
+class DeviceEngine:
     """Runs a program for several seeds side by side."""
 
-    def __init__(
-        self, task: Task, policy: Policy, program: Program, seeds: Sequence[int], devices: Sequence[Any] | None = None
-    ):
-        super().__init__(task, policy)
+    def __init__(self, program: Program, seeds: Sequence[int], devices: Sequence[Any] | None = None):
         self.chunk = program.chunk or CHUNK.get(jax.default_backend(), CHUNK["cpu"])
         self.program, self.seeds = program, tuple(seeds)
         devices = jax.devices() if devices is None else devices
@@ -313,11 +268,3 @@ class DeviceEngine(Player):
     def template(self) -> Any:
         """The structure of the states, without their content."""
         return template(self.program, self._keys)
-
-
-@compiled(0, 1, 5)
-def play_batch(
-    task: Task, policy: Policy, x: Array, normalizer: Normalizer, keys: Array, greedy: bool = False
-) -> Outcome:
-    """One episode per key of the policy x."""
-    return rollout(task, policy, x, normalizer, keys, greedy=greedy)[0]

@@ -12,8 +12,8 @@ from pcces.core.certificate import Certificate, expected_width, plausible_deviat
 from pcces.core.estimation import estimate
 from pcces.envs.simulator import Simulator
 from pcces.envs.task import Task
-from pcces.rl.candidates import USUAL, Candidates
-from pcces.rl.normalizer import Normalizer
+from pcces.rl.iterates import USUAL, Candidates
+from pcces.rl.normalizer import Normalizer, frozen
 from pcces.rl.policy import LOG_STD, Policy
 from pcces.rl.problem import Problem
 
@@ -22,12 +22,6 @@ LOOKS = 6  # of which so many may be put to the test
 MOST_EPISODES = 16  # times the episodes asked for, where a test needs more
 ALIKE = 0.5  # standard errors between policies that a look does not tell apart
 Play = Callable[[np.ndarray, Normalizer, int, int], Any]  # x, normalisation, episodes, seed -> Outcome
-
-
-def normalizer_of(mean: np.ndarray, std: np.ndarray) -> Normalizer:
-    """A frozen normalisation."""
-    zero = np.zeros_like(mean)
-    return Normalizer(np.float32(0), zero, zero, mean, std)
 
 
 def ranges(task: Task | Simulator, policy: Policy, problem: Problem, x: np.ndarray) -> list[tuple[float, float]] | None:
@@ -113,7 +107,7 @@ def choose(
     f: dict[int, np.ndarray] = {}
     plans: dict[int, tuple[int, float]] = {}
     for i in order:
-        x, normalizer = candidates.x[i], normalizer_of(candidates.mean[i], candidates.std[i])
+        x, normalizer = candidates.x[i], frozen(candidates.mean[i], candidates.std[i])
         y = np.asarray(problem.outputs(play(x, normalizer, episodes // 2, seed)), dtype=float)
         y = np.where(np.isfinite(y), y, math.inf)  # where an episode failed
         f[i] = y[:, 0]
@@ -126,7 +120,7 @@ def choose(
     rank = {i: (plans[i][1], 0, known[i]) if same else (plans[i][1], 1, f[i].mean()) for i, same in zip(f, alike)}
     best = None
     for look, i in enumerate(sorted(rank, key=rank.__getitem__)[:LOOKS], 1):
-        x, normalizer = candidates.x[i], normalizer_of(candidates.mean[i], candidates.std[i])
+        x, normalizer = candidates.x[i], frozen(candidates.mean[i], candidates.std[i])
         certificate, outcome = certify(
             task,
             policy,

@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pcces.rl.run import Metrics, Run, read_metrics
+from pcces.rl.folder import read_metrics
+from pcces.rl.run import Metrics, Run
 from pcces.support import files as storage
+from pcces.support.trees import leaves, rebuilt
 
 NAME, NEXT = "checkpoint.npz", ".checkpoint-next.npz"
 LAYOUT = 3  # what a state's arrays mean and how a search goes on from them; 1 had plain sums of observations, 2 no natural gradient
@@ -90,29 +92,9 @@ def _read(run: Run, file: Path) -> Checkpoint:
     )
 
 
-def leaves(tree: Any) -> list[Any]:
-    """The arrays in a state made of tuples, in order.
-
-    >>> leaves((1, (2, 3)))
-    [1, 2, 3]
-    """
-    if hasattr(tree, "_fields") or isinstance(tree, tuple | list):
-        return [leaf for part in tree for leaf in leaves(part)]
-    return [tree]
-
-
-def stacked(template: Any, found: Sequence[Checkpoint]) -> Any:
+def stacked(template: Any, kept: Sequence[Checkpoint]) -> Any:
     """The states of all runs, seeds first, in the structure of the template."""
     count = len(leaves(template))
-    if any(len(checkpoint.state) != count for checkpoint in found):
+    if any(len(checkpoint.state) != count for checkpoint in kept):
         raise ValueError("the checkpoint is of another version of pcces: start the run again")
-    left = iter([np.stack([checkpoint.state[j] for checkpoint in found]) for j in range(count)])
-
-    def build(part: Any) -> Any:
-        if hasattr(part, "_fields"):
-            return type(part)(*(build(child) for child in part))
-        if isinstance(part, tuple | list):
-            return type(part)(build(child) for child in part)
-        return next(left)
-
-    return build(template)
+    return rebuilt(template, [np.stack([checkpoint.state[j] for checkpoint in kept]) for j in range(count)])

@@ -45,11 +45,23 @@ def identity(like: Array) -> Normalizer:
     return Normalizer(xp.sum(zero), zero, zero, zero, xp.ones_like(like))
 
 
+def frozen(mean: Array, std: Array) -> Normalizer:
+    """A normalisation as it is kept with a policy, which learns no more."""
+    zero = 0 * mean
+    return Normalizer(zero.sum(), zero, zero, mean, std)
+
+
 def normalise(normalizer: Normalizer, observations: Array) -> Array:
     """What the policy sees of observations (size, ...)."""
     xp = array_namespace(observations)
     mean, std = (xp.reshape(part, (-1, *(1,) * (observations.ndim - 1))) for part in (normalizer.mean, normalizer.std))
     return xp.clip((observations - mean) / std, -CLIP, CLIP)
+
+
+def nothing_seen(normalizer: Normalizer) -> Seen:
+    """Where every episode failed."""
+    zeros = 0 * normalizer.mean
+    return Seen(0 * normalizer.count, zeros, zeros)
 
 
 def seen_in(observations: Array, counts: Array, mean: Array) -> Seen:

@@ -8,13 +8,28 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from pcces.core.arrays import array_namespace
 from pcces.envs.simulator import Simulator
 from pcces.envs.task import Task
 
 Array = Any
+
+
+class Limit(NamedTuple):
+    """A limit on the mean of something an episode comes to.
+
+    >>> print(Limit("off_centre", True, 30.0))
+    off_centre <= 30
+    """
+
+    what: str
+    at_most: bool  # or at least
+    value: float
+
+    def __str__(self) -> str:
+        return f"{self.what} {'<=' if self.at_most else '>='} {self.value:g}"
 
 
 @dataclass(frozen=True)
@@ -28,11 +43,19 @@ class Problem:
     discounted: bool  # whether R is the discounted return
 
     @property
+    def limits(self) -> tuple[Limit, ...]:
+        """The constraints, in the order of c."""
+        low, high = self.entropy_bounds
+        costs = [Limit(name, True, threshold) for name, threshold in zip(self.cost_names, self.thresholds)]
+        entropy = [Limit("entropy", True, high)] * math.isfinite(high) + [Limit("entropy", False, low)] * math.isfinite(
+            low
+        )
+        return (*costs, *entropy)
+
+    @property
     def names(self) -> tuple[str, ...]:
         """What the constraints are called, in the order of c."""
-        low, high = self.entropy_bounds
-        entropy = [f"entropy <= {high:g}"] * math.isfinite(high) + [f"entropy >= {low:g}"] * math.isfinite(low)
-        return (*(f"{name} <= {t:g}" for name, t in zip(self.cost_names, self.thresholds)), *entropy)
+        return tuple(map(str, self.limits))
 
     def outputs(self, outcome: Any) -> Array:
         """The rows y = (f, c_1, .., c_r) of the episodes in an Outcome (its last axis): shape (B, 1 + r)."""
@@ -82,6 +105,12 @@ def problem_for(
             raise ValueError(f"a threshold must be a finite number, got {threshold}")
     bounds = checked_bounds(task.entropy_bounds if entropy_bounds is None else entropy_bounds)
     return Problem(costs, thresholds, bounds, float(mu), discounted)
+
+
+def regularised(y: Array, x: Array, l2: float) -> Array:
+    """The outputs with the L2 term on their objective: rows of y belong to rows of x, or all to one x."""
+    xp = array_namespace(y)
+    return xp.concat([y[..., :1] + l2 * xp.sum(x**2, axis=-1, keepdims=True), y[..., 1:]], axis=-1)
 
 
 def checked_bounds(bounds: Any) -> tuple[float, float]:

@@ -13,7 +13,7 @@ import numpy as np
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from pcces.rl.train import Training
+    from pcces.rl.training import Training
 
 Watch = Callable[[int, int], None]  # told how many of an evaluation's episodes are done, and how many there are
 RECENT = 20  # iterations the acceptance rate looks back

@@ -1,4 +1,4 @@
-"""The run folder: what was asked for, how it went, and the policy that came out. No pickle: a stranger's run is safe to open.
+"""A run and its folder: what was asked for, how it went, and the policy that came out. No pickle: a stranger's run is safe to open.
 
 config.json       task, algorithm, preset, settings, versions
 metrics.csv       one line an iteration
@@ -22,18 +22,18 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from pcces.core.certificate import Certificate
+from pcces.rl.arenas import elsewhere, playing
+from pcces.rl.certify import certify
 from pcces.rl.normalizer import Normalizer, normalise
 from pcces.rl.policy import Policy, forward
+from pcces.rl.problem import Problem
 from pcces.support import files as storage
 
 if TYPE_CHECKING:
     from pcces.envs.simulator import Simulator
     from pcces.envs.task import Task
-    from pcces.rl.problem import Problem
 
 Metrics = dict[str, list[float]]
-COLUMNS = ("iteration", "return", "entropy", "length", "steps", "seconds")  # of every run's metrics, among others
-FINAL = {"episodes"} | {name + error for name in ("return", "entropy", "length", "costs") for error in ("", "_error")}
 
 
 @dataclass(repr=False)
@@ -88,8 +88,6 @@ class Run:
         `engine`: where they are played, if not where the policy was trained; "local" is the simulator of a task in JAX.
         `progress=None` shows on a terminal how far it is.
         """
-        from pcces.rl.where import elsewhere, playing
-
         x, normalizer = self.trained()
         with playing(elsewhere(self, engine), progress) as play:
             return summary(self.problem, play(x, normalizer, episodes, seed, greedy))
@@ -118,9 +116,6 @@ class Run:
         greedy: bool = False,
     ) -> Run:
         """The same run with what other fresh episodes say of its policy."""
-        from pcces.rl.certify import certify
-        from pcces.rl.where import elsewhere, playing
-
         x, normalizer = self.trained()
         assert self.certificate is not None
         fresh = self.certificate.samples if episodes is None else episodes
@@ -179,10 +174,9 @@ class Run:
         if self.certificate is None:
             return []
         said = []
-        for name, bound in zip(self.problem.names, self.certificate.upper_bounds):
-            what, sign, limit = name.partition(" <= ") if " <= " in name else name.partition(" >= ")
-            value = bound + float(limit) if "<" in sign else float(limit) - bound
-            said.append(f"{what} {'at most' if '<' in sign else 'at least'} {value:.4g} (limit {limit})")
+        for limit, bound in zip(self.problem.limits, self.certificate.upper_bounds):
+            value, words = (limit.value + bound, "at most") if limit.at_most else (limit.value - bound, "at least")
+            said.append(f"{limit.what} {words} {value:.4g} (limit {limit.value:g})")
         return said
 
     def words(self) -> str:
@@ -220,60 +214,3 @@ def summary(problem: Problem, outcome: Any) -> dict[str, Any]:
     found["costs"], found["costs_error"] = [a for a, _ in pairs], [b for _, b in pairs]
     found["cost_names"], found["thresholds"] = list(problem.cost_names), list(problem.thresholds)
     return found
-
-
-def read_config(path: Path) -> dict[str, Any]:
-    """The configuration in a run folder; a folder without one, or a damaged one, is an error that says so."""
-    file = path / "config.json"
-    if not file.exists():
-        raise FileNotFoundError(f"{path} is not a run folder: it has no config.json")
-    try:
-        config = json.loads(file.read_text())
-        missing = {"task", "algorithm", "preset", "seed", "thresholds", "entropy_bounds", "settings"} - set(config)
-        if not missing:
-            needed = {"iterations", "hidden", "mu", "discounted"}
-            missing = {f"settings.{name}" for name in needed - set(config["settings"])}
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{file} is damaged ({error})") from error
-    if missing:
-        raise ValueError(f"{file} is not a run's configuration: it lacks {', '.join(sorted(missing))}")
-    return config
-
-
-def read_metrics(path: Path) -> Metrics:
-    """metrics.csv as columns of numbers; a missing or damaged one is an error that says so."""
-    if not path.exists():
-        raise FileNotFoundError(f"{path} is missing")
-    try:
-        with path.open(newline="") as file:
-            lines = list(csv.reader(file))
-        if not lines:
-            raise ValueError("it is empty")
-        head, *rows = lines
-        if not head and not rows:  # as it is written before the first iteration
-            return {name: [] for name in COLUMNS}
-        if missing := [name for name in COLUMNS if name not in head]:
-            raise ValueError(f"it lacks the columns {', '.join(missing)}")
-        if any(len(row) != len(head) for row in rows):
-            raise ValueError(f"not every line has {len(head)} numbers")
-        return {name: [float(row[i]) for row in rows] for i, name in enumerate(head)}
-    except (ValueError, csv.Error) as error:
-        raise ValueError(f"{path} is damaged ({error})") from error
-
-
-def read_certificate(path: Path, problem: Problem) -> tuple[Certificate, dict[str, Any]]:
-    """certificate.json: the certificate and the means over its episodes; a missing or damaged one is an error that says so."""
-    if not path.exists():
-        raise FileNotFoundError(f"{path} is missing")
-    try:
-        said = json.loads(path.read_text())
-        certificate, final = Certificate.from_dict(said["certificate"]), said["fresh_episodes"]
-        if missing := FINAL - set(final):
-            raise ValueError(f"its fresh_episodes lack {', '.join(sorted(missing))}")
-        if (len(certificate.upper_bounds), len(final["costs"])) != (len(problem.names), len(problem.cost_names)):
-            raise ValueError("it is about other limits than the run's")
-    except KeyError as error:
-        raise ValueError(f"{path} is damaged (it lacks {error})") from error
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{path} is damaged ({error})") from error
-    return certificate, final

@@ -6,7 +6,7 @@ import difflib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from pcces.core.algorithm import Rule
 from pcces.strategies import SHAPINGS
@@ -53,6 +53,24 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return tuple(map(plain, value))
     return value.item() if getattr(value, "ndim", None) == 0 else value
+
+
+class Start(NamedTuple):
+    """How x_0 is chosen: what an arena needs to know of an algorithm's settings."""
+
+    tries: int
+    log_std: float
+    last_layer: float
+    normalise: bool
+    rho: float
+    l2: float
+
+    @classmethod
+    def of(cls, settings: Any) -> Start:
+        """What the settings of any algorithm say; a cost over its limit and a unit of weight count as PCCES has them."""
+        s = settings
+        rho, l2 = (getattr(s, name, getattr(Settings, name)) for name in ("rho", "l2"))
+        return cls(s.initial_tries, s.log_std, s.last_layer, s.normalise, rho, l2)
 
 
 @dataclass(frozen=True)
@@ -160,7 +178,7 @@ class Settings:
 
     @property
     def lesson(self) -> str:
-        """What is to be learnt from the episodes of an iteration, beside their outcome (pcces.rl.episodes)."""
+        """What is to be learnt from the episodes of an iteration, beside their outcome (pcces.rl.lesson)."""
         if self.kl > 0:
             return "measured" if self.kl_measured else "natural"
         return "gradient" if self.surrogate == "policy-gradient" else "observations"

@@ -10,8 +10,7 @@ import numpy as np
 
 from pcces.envs.simulator import Simulator
 from pcces.envs.task import Task
-from pcces.rl import where
-from pcces.rl.train import prepare
+from pcces.policies import prepare
 
 LEAST = 3  # calls that are timed, however long they take
 
@@ -56,7 +55,7 @@ def measure(
             times.append(time.perf_counter() - began)
             played += float(np.sum(metrics["steps"]))
     finally:
-        where.close(crew)
+        training.arena.close()
     config = training.runs[0].config
     each = statistics.median(times) / crew.chunk
     return Speed(config["engine"], config["workers"], first, each, played / sum(times))

@@ -73,11 +73,11 @@ class Arm:
         >>> Arm("CartSafe-v0", population=80).resolved()["population"]
         80
         """
-        from pcces.rl.algorithms import find
+        from pcces.policies import find_algorithm
 
         others = ("algorithm", "preset", "threshold", "certify_episodes")
         given = {name: v for name, v in self.keywords().items() if name not in others}
-        chosen = find(self.algorithm).settings(self.preset, **given)
+        chosen = find_algorithm(self.algorithm).settings(self.preset, **given)
         return dict(json.loads(json.dumps(chosen.to_dict())))
 
     @property

@@ -20,7 +20,7 @@ def variance(run: Run) -> dict[str, Any]:
 
     It is the variance between means of N episodes each, as they come, not that of one episode divided by N.
     """
-    from pcces.rl.where import playing
+    from pcces.rl.arenas import playing
 
     x, normalizer = run.trained()
     with playing(run) as play:

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from pcces.report import Chapter, Columns, Section, at_work
 from pcces.rl.film import ordinary_film
-from pcces.rl.run import read_config
-from pcces.rl.folder import load
+from pcces.rl.folder import load, read_config
 from pcces.studies.arms import Store
 from pcces.studies.catalogue import Experiment
 from pcces.studies.results import known

@@ -18,8 +18,10 @@ from typing import Any
 
 import jax
 
-from pcces.rl.run import Run, read_metrics
-from pcces.rl.train import train_seeds, versions
+from pcces.policies import train_seeds
+from pcces.rl.folder import read_metrics
+from pcces.rl.request import versions
+from pcces.rl.run import Run
 from pcces.studies.arms import Arm, Store, record
 from pcces.studies.catalogue import NAVIGATION
 

@@ -1,12 +1,12 @@
-"""One iteration of PCCES on policies, as pure functions between evaluations; the same on every engine.
+"""One iteration of PCCES on policies: `step` is the algorithm, written once for every engine, and the rest are its parts.
 
-    population  -> an engine plays the samples -> direction -> an engine plays trial and incumbent -> conclude
-
-The engine on the device traces them into one compiled program; the drivers of workers call them on NumPy arrays.
+An arena plays and learns (`pcces.engines.arena`). All else are pure functions: the device traces them into one compiled
+program, with workers they run on NumPy arrays.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -16,10 +16,13 @@ from pcces.core import algorithm
 from pcces.core.arrays import array_namespace
 from pcces.core.barrier import barrier, comparable, violation
 from pcces.core.estimation import Estimate, estimate
-from pcces.rl.normalizer import Normalizer, Seen, carry_over, update
+from pcces.engines.arena import Around, Group, Program
+from pcces.rl.lesson import Learning, Lesson
+from pcces.rl.normalizer import Normalizer, Seen, carry_over, nothing_seen, update
 from pcces.rl.policy import Policy
-from pcces.rl.settings import Settings
-from pcces.rl.surrogate import Critic, init_critic, measured, natural_step
+from pcces.rl.problem import Problem, regularised
+from pcces.rl.settings import Settings, Start
+from pcces.rl.surrogate import Critic, init_critic, learn, measured, natural_step
 from pcces.strategies import Strategy
 
 Array = Any
@@ -44,6 +47,77 @@ class Learner(NamedTuple):
     incumbent: Estimate  # of x_k, of y = (f, c); without samples before the first iteration
     moments: Moments
     prices: Array  # of a unit of each constraint, in units of f
+
+
+class Proposal(NamedTuple):
+    """What Steps 1 to 3 come to, and what was learnt on the way."""
+
+    incumbent: Estimate  # f_k and c_k
+    directions: Array
+    weights: Array
+    d: Array
+    moments: Moments
+    x_trial: Array
+    guide: Array | None  # the surrogate gradient to remember; None: d_k itself
+    critic: Critic
+    seen: Seen
+
+
+def program(arena: Any, settings: Settings) -> Program:
+    """PCCES in this arena."""
+    s, constraints = settings, len(arena.problem.names)
+    begin = arena.compiled(lambda x0, normalizer: start(x0, normalizer, constraints, s))
+    tries = len(STRIDES) * s.stride_episodes
+    return Program(
+        init=lambda key: begin(*arena.first(Start.of(s), key)),
+        step=partial(step, arena, s),
+        shares=math.gcd(s.population * s.member_episodes, s.metric_episodes, s.episodes, tries),
+        blank=lambda key: begin(*arena.blank()),
+    )
+
+
+def step(arena: Any, settings: Settings, learner: Learner, key: Any) -> tuple[Learner, dict[str, Array]]:
+    """One iteration of Algorithm 1: sample, propose, try, decide."""
+    s, n, x, xp = settings, settings.episodes, learner.es.x, array_namespace(learner.es.x)
+    z_key, member_key, own_key, other_key = arena.keys(key, learner.es.k, 4)
+
+    # Step 1: the samples. Mirrored pairs share their seeds, and so do trial point and incumbent.
+    width = make_strategy(s).normals(x.shape[0])
+    directions, points = population(learner, arena.normals(z_key, s.population // 2, width), s)
+    paired = s.common_random_numbers
+    seeds = arena.seeds(member_key, s.population * s.member_episodes // (2 if paired else 1))
+    own_seeds = arena.seeds(own_key, s.metric_episodes)
+    trial_seeds = own_seeds[:n] if paired else arena.seeds(other_key, n)
+    sampled = Group(
+        points,
+        xp.concat([seeds, seeds]) if paired else seeds,
+        Around(x, learner.es.sigma_es, learner.strategy, z_key),
+        learn=True,
+    )
+
+    # Step 2: what they are worth, and what the incumbent is
+    (members, own), lesson = arena.play(
+        [sampled, Group(x[None], own_seeds, learn=s.kl > 0)], learner.normalizer, learning(learner, arena.problem, s)
+    )
+    y = xp.mean(xp.reshape(arena.outputs(members), (s.population, s.member_episodes, -1)), axis=1)
+    fresh = arena.outputs(own)
+    samples = regularised(fresh, x, s.l2)[:n]
+    incumbent = estimated(learner, samples, s)
+
+    # Step 3: d_k and the trial point
+    guide, stride, critic = guidance(arena.policy, learner, lesson, s)
+    weights, d, moments = direction(learner, directions, regularised(y, points, s.l2), incumbent, s)
+    d, tried = (d, []) if stride is None else with_stride(arena, learner, d, stride, incumbent, other_key, s)
+    x_trial = trial_point(learner, d, s)
+    (there,), _ = arena.play([Group(x_trial[None], trial_seeds)], learner.normalizer)
+    trial_samples = regularised(arena.outputs(there), x_trial, s.l2)
+
+    # Steps 4 and 5
+    seen = nothing_seen(learner.normalizer) if lesson is None else lesson.seen
+    proposal = Proposal(incumbent, directions, weights, d, moments, x_trial, guide, critic, seen)
+    after, metrics = conclude(arena.policy, learner, proposal, trial_samples, samples, s)
+    steps = arena.steps(members, own, *tried, there)
+    return after, metrics | arena.described(x, learner.normalizer, own, fresh, steps)
 
 
 def search(settings: Settings) -> Callable[[], Strategy]:
@@ -78,12 +152,6 @@ def population(learner: Learner, z: Array, settings: Settings) -> tuple[Array, A
     return directions, algorithm.sample_points(learner.es.x, learner.es.sigma_es, directions)
 
 
-def regularised(y: Array, x: Array, settings: Settings) -> Array:
-    """The outputs with the L2 term on their objective: rows of y belong to rows of x, or all to one x."""
-    xp = array_namespace(y)
-    return xp.concat([y[..., :1] + settings.l2 * xp.sum(x**2, axis=-1, keepdims=True), y[..., 1:]], axis=-1)
-
-
 def upper_bounds(e: Estimate, settings: Settings) -> Array:
     """Upper confidence bounds of the constraints."""
     xp = array_namespace(e.mean)
@@ -96,22 +164,38 @@ def broken(e: Estimate, sigma: Array, settings: Settings) -> Array:
     return violation(upper_bounds(e, settings), settings.eps_c * sigma)
 
 
+def learning(learner: Learner, problem: Problem, settings: Settings) -> Learning:
+    """What this iteration's episodes are to teach. Costs come first among the constraints."""
+    prices = learner.prices[: len(problem.cost_names)]
+    return Learning(settings.lesson, learner.critic.weights, prices if settings.restoration == "merit" else 0 * prices)
+
+
+def estimated(learner: Learner, samples: Array, settings: Settings) -> Estimate:
+    """f_k and c_k: from this iteration's episodes of x_k, or what was kept of earlier ones."""
+    fresh = estimate(samples)
+    if settings.incumbent != "kept":
+        return fresh
+    xp, known = array_namespace(samples), learner.incumbent.n > 0
+    return Estimate(*(xp.where(known, old, new) for old, new in zip(learner.incumbent, fresh)))
+
+
 def guidance(
-    policy: Policy,
-    learner: Learner,
-    gradient: Array,
-    information: Array | None,
-    steps: Array,
-    states: Array | None,
-    settings: Settings,
-) -> tuple[Array | None, Array | None]:
-    """The surrogate to remember, and the natural gradient's part of d_k, from sums over an iteration's episodes and
-    some of their states."""
-    guide = gradient if settings.surrogate == "policy-gradient" else None
-    if information is None:
-        return guide, None
-    stride = natural_step(policy, remembered(learner, gradient, settings), information, steps, settings.kl)
-    return guide, stride if states is None else measured(policy, learner.es.x, stride, states, settings.kl)
+    policy: Policy, learner: Learner, lesson: Lesson | None, settings: Settings
+) -> tuple[Array | None, Array | None, Critic]:
+    """The surrogate to remember, the natural gradient's part of d_k, and the critic after these episodes."""
+    if lesson is None or settings.lesson == "observations":
+        return None, None, learner.critic
+    critic = learn(learner.critic, lesson.gram, lesson.moment)
+    guide = lesson.gradient if settings.surrogate == "policy-gradient" else None
+    if settings.kl == 0:
+        return guide, None, critic
+    xp = array_namespace(lesson.gradient)
+    gradient = remembered(learner, lesson.gradient, settings)
+    steps = xp.asarray(lesson.seen.count, dtype=gradient.dtype)
+    stride = natural_step(policy, gradient, lesson.information, steps, settings.kl)
+    if settings.lesson == "measured":
+        stride = measured(policy, learner.es.x, stride, lesson.states, settings.kl)
+    return guide, stride, critic
 
 
 def remembered(learner: Learner, gradient: Array, settings: Settings) -> Array:
@@ -155,10 +239,19 @@ def lengthened(d: Array, stride: Array, settings: Settings) -> Array:
     return xp.stack([d + share * stride for share in (STRIDES if settings.stride_episodes else (1.0,))])
 
 
-def cost_prices(learner: Learner, costs: int, settings: Settings) -> Array:
-    """What a unit of each cost takes from the rewards, for the surrogate: costs come first among the constraints."""
-    prices = learner.prices[:costs]
-    return prices if settings.restoration == "merit" else 0 * prices
+def with_stride(
+    arena: Any, learner: Learner, d: Array, stride: Array, incumbent: Estimate, key: Any, settings: Settings
+) -> tuple[Array, list[Any]]:
+    """d_k with as much of the step along the natural gradient as some episodes of each length speak for; and these."""
+    several, repeats, xp = lengthened(d, stride, settings), settings.stride_episodes, array_namespace(d)
+    if len(several) == 1:
+        return several[0], []
+    points = xp.stack([trial_point(learner, several[i], settings) for i in range(len(several))])
+    seeds = arena.seeds(arena.following(key), repeats)
+    (outcome,), _ = arena.play([Group(points, xp.concat([seeds] * len(points)))], learner.normalizer)
+    y = xp.mean(xp.reshape(arena.outputs(outcome), (len(points), repeats, -1)), axis=1)
+    best = xp.argmin(merit(learner, regularised(y, points, settings.l2), incumbent, settings))
+    return several[best], [outcome]
 
 
 def recombined(learner: Learner, d: Array, settings: Settings) -> tuple[Array, Moments]:
@@ -212,25 +305,13 @@ def failures(samples: Array) -> Array:
 
 
 def conclude(
-    policy: Policy,
-    learner: Learner,
-    directions: Array,
-    weights: Array,
-    d: Array,
-    moments: Moments,
-    x_trial: Array,
-    trial_samples: Array,
-    samples: Array,
-    incumbent: Estimate,
-    surrogate: Array | None,
-    critic: Critic,
-    seen: Seen,
-    settings: Settings,
+    policy: Policy, learner: Learner, proposal: Proposal, trial_samples: Array, samples: Array, settings: Settings
 ) -> tuple[Learner, dict[str, Array]]:
     """Steps 4 and 5: accept or reject, adapt the step sizes, remember the surrogate. The first iterations only collect.
 
     `trial_samples` and `samples` are the outputs of this iteration's episodes of the trial point and of x_k.
     """
+    incumbent, directions, weights, d, moments, x_trial, surrogate, critic, seen = proposal
     xp = array_namespace(x_trial)
     es, sigma = learner.es, learner.es.sigma
     trial, f_trial = estimate(trial_samples), credited(trial_samples, samples, settings)

@@ -1,4 +1,4 @@
-"""Episodes in a worker: a real simulator stepped by a NumPy policy, whole episodes at a time.
+"""What a worker does: it plays whole episodes of a simulator, stepped by a policy in NumPy.
 
 What travels is little: workers get seeds and rebuild their own directions from them, and send back a few numbers an
 episode and one gradient a chunk.
@@ -7,9 +7,7 @@ episode and one gradient a chunk.
 from __future__ import annotations
 
 import contextlib
-import functools
-import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,8 +15,8 @@ import numpy as np
 
 from pcces.engines.pool import Lost, Watchdog
 from pcces.envs.simulator import Environment, Simulator
-from pcces.rl import surrogate
-from pcces.rl.normalizer import CLIP, Normalizer, normalise, seen_in
+from pcces.rl.lesson import Learning, Lesson, joined, lesson_of, observations_only
+from pcces.rl.normalizer import CLIP, Normalizer, Seen, seen_in
 from pcces.rl.outcome import Outcome
 from pcces.rl.policy import Policy
 from pcces.strategies import Strategy
@@ -37,14 +35,11 @@ class Episode(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """Episodes for one worker, and what is to be learnt from them beside their outcome.
-
-    `learn`: "observations" for the normalisation, "gradient" for the critic and the policy gradient too, "natural" for
-    the Fisher information as well, "measured" for some of the states too, "steps" for every step as it was, or None.
-    """
+    """Episodes for one worker, and what is wanted beside their outcome: a lesson, or every step as it was."""
 
     episodes: tuple[Episode, ...]
-    learn: str | None = None
+    learn: bool = False
+    steps: bool = False
     greedy: bool = False
 
 
@@ -53,40 +48,14 @@ class Shared(NamedTuple):
 
     x: np.ndarray  # the incumbent, or whichever points are to be played
     normalizer: Normalizer
-    critic: np.ndarray  # its weights
+    learning: Learning | None = None
     seed: int = 0
     k: int = 0
     sigma_es: Any = None
     strategy: Any = None  # what directions are made from: U_k, not the surrogates it comes from
-    prices: np.ndarray | tuple = ()  # of the costs, for the surrogate
 
 
 Search = Callable[[], Strategy]  # makes a search distribution; can be sent to workers, which a strategy cannot
-
-
-class Lesson(NamedTuple):
-    """Sums over a chunk's episodes: the policy gradient, the Fisher information, what the critic and the normalisation learn from;
-    and some of their states, as columns.
-
-    What was not asked for is empty.
-    """
-
-    gradient: np.ndarray
-    information: np.ndarray
-    gram: np.ndarray
-    moment: np.ndarray
-    seen: np.ndarray  # (1 + 2 size,) the fields of `Seen`
-    states: np.ndarray  # (size, count), normalised
-
-
-def learnt(played: Sequence[Played]) -> Lesson | None:
-    """What all these episodes teach; nothing, if none of them was asked to."""
-    lessons = [p.lesson for p in played if p.lesson is not None]
-    if not lessons:
-        return None
-    *numbers, states = zip(*lessons)
-    sums = [functools.reduce(operator.add, part) for part in numbers]
-    return Lesson._make([*sums, np.concatenate(states, axis=1)])
 
 
 class Steps(NamedTuple):
@@ -101,7 +70,7 @@ class Steps(NamedTuple):
 
 
 class Played(NamedTuple):
-    """A chunk's outcome (nan where an episode failed), its lesson, and what went wrong: (seed, error)."""
+    """What came of a chunk: outcomes (nan where an episode failed), its lesson, and what went wrong: (seed, error)."""
 
     outcome: Outcome
     lesson: Lesson | None
@@ -127,7 +96,7 @@ class EpisodeWorker:
 
     def __post_init__(self) -> None:
         self._env: Environment | None = None
-        self._player: Player | None = None
+        self._player: EpisodePlayer | None = None
         self._shared: Shared | None = None
         self._row, self._direction = -1, np.zeros(0, np.float32)
         self._watchdog = Watchdog(self.step_timeout)
@@ -145,14 +114,16 @@ class EpisodeWorker:
         """Results of single episodes as one; an episode that took its worker down is a failed one."""
         whole = [self._failed(r.task, r.reason) if isinstance(r, Lost) else r for r in results]
         outcome = Outcome(*(np.concatenate(parts, axis=-1) for parts in zip(*(p.outcome for p in whole))))
-        steps = tuple(one for p in whole for one in p.steps)
-        return Played(outcome, learnt(whole), tuple(error for p in whole for error in p.errors), steps)
+        steps = tuple(episode for p in whole for episode in p.steps)
+        return Played(
+            outcome, joined(p.lesson for p in whole), tuple(error for p in whole for error in p.errors), steps
+        )
 
     def _failed(self, chunk: Chunk, reason: str) -> Played:
         nan = np.full(1, np.nan, np.float32)
         costs = np.full((len(self.simulator.cost_names), 1), np.nan, np.float32)
         outcome = Outcome(nan, nan, costs, nan, np.zeros(1, np.float32))
-        steps = (None,) if chunk.learn == "steps" else ()
+        steps = (None,) if chunk.steps else ()
         return Played(outcome, None, ((chunk.episodes[0].seed, reason),), steps)
 
     def run(self, task: Chunk) -> Played:
@@ -170,7 +141,7 @@ class EpisodeWorker:
             self._watchdog.allow(max(MAKE_SECONDS, self.step_timeout or 0.0))
             self._env = self.simulator.make()
         if self._player is None:
-            self._player = Player(self.policy, self.simulator, self.discount, self._watchdog)
+            self._player = EpisodePlayer(self.policy, self.simulator, self.discount, self._watchdog)
         x = self._point(shared, episode)
         try:
             outcome, steps = self._player.play(self._env, x, shared.normalizer, episode.seed, chunk.greedy)
@@ -195,32 +166,25 @@ class EpisodeWorker:
     def _learnt(
         self, chunk: Chunk, shared: Shared, x: np.ndarray, steps: Steps
     ) -> tuple[Lesson | None, tuple, tuple[Steps, ...]]:
-        """What one trajectory teaches, as the last fields of `Played`."""
-        if chunk.learn is None:
-            return None, (), ()
-        if chunk.learn == "steps":  # copies: the next episode is written over these
+        """What is wanted of one trajectory, as the last fields of `Played`."""
+        if chunk.steps:  # copies: the next episode is written over these
             observations, actions = steps.observations.copy(), steps.actions.copy()
             return None, (), (steps._replace(observations=observations, actions=actions, costs=steps.costs.copy()),)
-        raw = steps.observations
-        sums = seen_in(raw.astype(float), np.ones(raw.shape[1]), shared.normalizer.mean)
-        seen = np.concatenate([np.atleast_1d(part) for part in sums])
-        if chunk.learn == "observations":
-            return Lesson(*(np.zeros(0, np.float32),) * 4, seen, np.zeros((0, 0), np.float32)), (), ()
-        observations = normalise(shared.normalizer, raw)
-        phi = surrogate.features(observations, self.simulator.max_steps)
-        to_go = surrogate.returns_to_go(surrogate.priced(steps.rewards, steps.costs, shared.prices), self.discount)
-        advantages = to_go - shared.critic @ phi
-        slopes = surrogate.slopes(self.policy, x, observations, steps.actions)
-        gradient = surrogate.policy_gradient(slopes, advantages)
-        information = surrogate.fisher(slopes) if chunk.learn in ("natural", "measured") else np.zeros(0)
-        gradient, information = (part.astype(np.float32, copy=False) for part in (gradient, information))
-        states = np.zeros((0, 0), np.float32)
-        if chunk.learn == "measured":
-            states = surrogate.states_of(observations, np.asarray(raw.shape[1]))
-        return Lesson(gradient, information, phi @ phi.T, phi @ to_go, seen, states), (), ()
+        learning, raw = shared.learning, steps.observations
+        if not chunk.learn or learning is None:
+            return None, (), ()
+        seen = Seen(*seen_in(raw.astype(float), np.ones(raw.shape[1]), shared.normalizer.mean))
+        if learning.kind == "observations":
+            return observations_only(seen), (), ()
+        lesson = lesson_of(
+            self.policy, learning, seen, x, shared.normalizer, raw, steps.actions, steps.rewards, steps.costs, None,
+            self.discount, self.simulator.max_steps,
+        )  # fmt: skip
+        single = (part.astype(np.float32, copy=False) for part in (lesson.gradient, lesson.information))
+        return lesson._replace(**dict(zip(("gradient", "information"), single))), (), ()
 
 
-class Player:
+class EpisodePlayer:
     """Plays single episodes as fast as NumPy can: a step costs a few microseconds besides the simulator's own.
 
     Layers carry their bias as a last row, and their inputs a last 1; the first layer is divided by the observations'
@@ -316,3 +280,15 @@ class Player:
         actions = np.array(choices) if discrete else acts[:t].T
         last = np.array(observation, dtype=np.float32).reshape(-1)  # some environments use one array again and again
         return outcome, Steps(seen[:t].T, actions, r, costs, last, not (over and env.terminated))
+
+
+class Recipe:
+    """Makes a worker like this one; a class, so that it can be sent to other processes."""
+
+    def __init__(self, worker: EpisodeWorker):
+        self.worker = worker
+
+    def __call__(self) -> EpisodeWorker:
+        """A worker of its own."""
+        w = self.worker
+        return type(w)(w.simulator, w.policy, w.discount, w.search, w.step_timeout)

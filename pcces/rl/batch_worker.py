@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from pcces.rl.episodes import MAKE_SECONDS, Chunk, EpisodeWorker, Played, Steps
 from pcces.rl.normalizer import normalise
 from pcces.rl.outcome import Outcome
 from pcces.rl.policy import forward
+from pcces.rl.worker import MAKE_SECONDS, Chunk, EpisodeWorker, Played, Steps
 
 
 class BatchedWorker(EpisodeWorker):

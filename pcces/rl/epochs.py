@@ -12,17 +12,13 @@ that expectations are sums over all devices (`summed`).
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from pcces.engines.device import gathered, my_share, summed
 from pcces.envs.task import Step, Task
-from pcces.rl.episodes import Played
 from pcces.rl.normalizer import Normalizer, Seen, normalise, seen_in
 from pcces.rl.outcome import Outcome
 from pcces.rl.policy import Policy, forward
@@ -95,10 +91,11 @@ def epoch_of(
     return Epoch(normalise(normalizer, raw), actions, signals, played, going, weights, costs, length, seen)
 
 
-def play(
+def on_device(
     task: Task, policy: Policy, x: Array, normalizer: Normalizer, keys: Array, discount: float
-) -> tuple[Epoch, Outcome]:
-    """A column a key on the device, shared with the others, and the outcome of all devices' first episodes.
+) -> tuple[tuple[Array, ...], Outcome]:
+    """A column a key on the device, shared with the others, as `epoch_of` takes them; and the outcome of all devices' first
+    episodes.
 
     >>> from pcces.engines.device import alone
     >>> from pcces.envs import make
@@ -106,9 +103,9 @@ def play(
     >>> task = make("CartPole-v1")
     >>> policy = Policy(task.observation_size, task.actions)
     >>> x, keys = jnp.zeros(policy.size), jax.random.split(jax.random.key(0), 3)
-    >>> epoch, outcome = alone(lambda keys: play(task, policy, x, identity(x[:4]), keys, 0.99))(keys)
-    >>> int(epoch.seen.count), bool((outcome.length < 100).all())  # poles fall soon
-    (1500, True)
+    >>> columns, outcome = alone(lambda keys: on_device(task, policy, x, identity(x[:4]), keys, 0.99))(keys)
+    >>> columns[2].shape, bool((outcome.length < 100).all())  # poles fall soon
+    ((1, 500, 3), True)
     """
     _, trajectory = rollout(Endless(task), policy, x, normalizer, my_share(keys), record=True)
     assert trajectory is not None
@@ -119,65 +116,16 @@ def play(
     actions = jnp.moveaxis(trajectory.actions[:steps], 0, -2)
     going = 1 - costs[-1]
     layers, log_std = policy.unpack(x)
-    head = forward(layers, raw_columns(normalise(normalizer, raw[:, :-1])))
+    head = forward(layers, step_columns(normalise(normalizer, raw[:, :-1])))
     entropy = policy.entropy(head, log_std).reshape(going.shape)
 
     first = jnp.concatenate([jnp.ones_like(going[:1]), jnp.cumprod(going[:-1], axis=0)])  # 1 in first episodes
     sums = (signals * first).sum(1)
     discounted = discount ** jnp.arange(steps) @ (signals[0] * first)
     outcome = gathered(Outcome(sums[0], discounted, sums[1:], (entropy * first).sum(0), first.sum(0)))
-    means = outcome.costs.mean(-1), outcome.length.mean()
-    return epoch_of(normalizer, raw, actions, signals, jnp.ones_like(going), going, *means), outcome
+    return (raw, actions, signals, jnp.ones_like(going), going, outcome.costs.mean(-1), outcome.length.mean()), outcome
 
 
-def raw_columns(values: Array) -> Array:
+def step_columns(values: Array) -> Array:
     """(.., T, B) -> (.., T B): steps as columns."""
     return values.reshape(*values.shape[:-2], -1)
-
-
-def rounds(play: Callable[[int], Played], count: int, steps: int) -> list[Played]:
-    """Have workers play `count` episodes, and then rounds of others until there are so many steps.
-
-    A round has as many episodes as the steps still missing need, going by the mean so far, but at most doubles what
-    there is: the mean of a few says little. After a round of nothing but failures there is no other.
-    """
-    played: list[Played] = []
-    size, episodes, done = count, 0, 0.0
-    while True:
-        played.append(play(size))
-        new = float(played[-1].outcome.length.sum())
-        episodes, done = episodes + size, done + new
-        if done >= steps or new == 0:
-            return played
-        size = min(episodes, math.ceil((steps - done) * episodes / done))
-
-
-def laid_out(policy: Policy, rows: int, played: Sequence[Played]) -> tuple[Any, ...]:
-    """Rounds of episodes in a single column of so many rows: what `epoch_of` takes.
-
-    After an episode that a limit on time cut off, a row shows what came next; the last that has room may be cut by the
-    column's end. Those that failed have no step. Costs and length are those of the first round.
-    """
-    first = played[0].outcome
-    size, acts = policy.observation_size, () if policy.discrete else (policy.outputs,)
-    raw = np.zeros((size, rows + 1, 1), np.float32)
-    actions = np.zeros((*acts, rows, 1), np.float32 if acts else np.int32)
-    signals = np.zeros((1 + len(first.costs), rows, 1), np.float32)
-    alive, going = np.zeros((2, rows, 1), np.float32)
-    t = 0
-    for one in (one for part in played for one in part.steps if one is not None):
-        length = min(one.rewards.size, rows - t)
-        if length <= 0:
-            break
-        now, whole = slice(t, t + length), length == one.rewards.size
-        raw[:, now, 0] = one.observations[:, :length]
-        raw[:, t + length, 0] = one.last if whole else one.observations[:, length]
-        actions[..., now, 0] = one.actions[..., :length]
-        signals[0, now, 0], signals[1:, now, 0] = one.rewards[:length], one.costs[:, :length]
-        alive[now] = going[now] = 1
-        going[t + length - 1] = one.cut or not whole
-        t += length + one.cut
-    good = np.isfinite(first.returns)
-    count = max(1, np.count_nonzero(good))
-    means = first.costs[:, good].sum(1) / count, np.float32(max(1.0, first.length[good].sum()) / count)
-    return raw, actions, signals, alive, going, *means

@@ -1,0 +1,118 @@
+"""The front door to policies: `pcces.train`, `pcces.train_seeds`, and the algorithms they know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pcces.rl.algorithm import PCCES, Algorithm
+from pcces.rl.request import Request
+from pcces.rl.run import Run
+from pcces.rl.training import Training
+
+if TYPE_CHECKING:
+    from pcces.envs.simulator import Simulator
+    from pcces.envs.task import Task
+
+ALGORITHMS = ("pcces", "openes", "asebo", "ppo-lag", "rcpo", "cpo")
+
+
+def find_algorithm(name: str) -> Algorithm:
+    """The algorithm of this name. The baselines are imported when first asked for.
+
+    >>> find_algorithm("sgd")
+    Traceback (most recent call last):
+    ...
+    ValueError: unknown algorithm 'sgd'; there are pcces, openes, asebo, ppo-lag, rcpo, cpo
+    """
+    if name not in ALGORITHMS:
+        raise ValueError(f"unknown algorithm {name!r}; there are {', '.join(ALGORITHMS)}")
+    if name == PCCES.name:
+        return PCCES
+    from pcces.baselines import BASELINES
+
+    return BASELINES[name]
+
+
+def train(
+    task: str | Task | Simulator,
+    algorithm: str = "pcces",
+    preset: str = "default",
+    iterations: int = 300,
+    population: int | None = None,
+    seed: int = 0,
+    threshold: float | Sequence[float] | None = None,
+    engine: str | None = None,
+    workers: int | None = None,
+    out: str | Path | None = None,
+    resume: bool = False,
+    **further: Any,
+) -> Run:
+    """Train a policy, and return the best iterate that fresh episodes certify to keep the task's limits.
+
+    `threshold` limits the mean cost of an episode (one number for each of the task's costs; None: the task's own).
+    With `out` the run writes a folder, and `resume=True` goes on with one that is there until it has `iterations`, which may
+    be more than it had before: the result is that of a run which was as long from the start.
+
+    `task` is one of `pcces.envs.tasks()`, or whatever `gymnasium.make` knows, or a `pcces.envs.simulator.simulator(...)`.
+    `engine`: "device" compiles tasks written in JAX, "local" plays episodes in worker processes, "ray" on a cluster at
+    `ray_address` (or on this machine); None takes the device where it can. `workers`: how many (None: one a core, or as
+    many as the cluster has CPUs); the result does not depend on it. A simulator's step may take `step_timeout` seconds
+    before its worker is ended and the episode counts as failed. `cost(observation, action, info)` gives the cost(s) of a
+    step where the environment itself does not, and `cost_bounds` says what it can be at least and at most, so that the
+    certificate need not trust that rare large costs were seen.
+
+    `algorithm` is "pcces" or one of the baselines it is compared with: "openes", "asebo", "ppo-lag", "rcpo", "cpo". All
+    leave the same folder, metrics, report and certificate. An iteration of the last three is an epoch of `epoch_steps`
+    environment steps; the others try a `population` of policies, 40 unless told otherwise.
+
+    Further keywords are the algorithm's settings (`pcces.rl.settings.Settings`; for the baselines the class in their file
+    of `pcces.baselines`), or `entropy_bounds`, `confidence`, `certify_episodes`, `progress`, `callback` and `report`.
+    Baselines know no entropy bounds, so theirs are infinite unless given.
+
+    parameters: what people ask for most has a name here; `pcces.rl.request.Request` has all of them.
+
+    >>> run = train("CartPole-v0", iterations=3, population=8, certify_episodes=50, initial_tries=4, warm_up=1)
+    >>> run.certificate.holds, len(run.metrics["return"])
+    (True, 3)
+    """
+    return train_seeds(
+        task, [seed], algorithm, preset=preset, iterations=iterations, population=population, threshold=threshold,
+        engine=engine, workers=workers, out=[out], resume=resume, **further,
+    )[0]  # fmt: skip
+
+
+def train_seeds(
+    task: str | Task | Simulator,
+    seeds: Sequence[int] = range(10),
+    algorithm: str = "pcces",
+    *,
+    progress: bool | None = None,
+    callback: Callable[[list[Run]], Any] | None = None,
+    report: bool = True,
+    **asked: Any,
+) -> list[Run]:
+    """`train` for several seeds at once, in one compiled program; `out` gets a folder `seed-0`, `seed-1`, .. each.
+
+    `report=False` leaves out the HTML pages, which take seconds. `callback(runs)` is called after every iteration, or every
+    few where they are short.
+
+    >>> runs = train_seeds("CartPole-v0", range(2), iterations=2, population=8, certify_episodes=50, initial_tries=4)
+    >>> [run.config["seed"] for run in runs]
+    [0, 1]
+    """
+    training = prepare(task, seeds, algorithm, **asked)
+    training.run(progress, callback, report)
+    return training.runs
+
+
+def prepare(task: str | Task | Simulator, seeds: Sequence[int], algorithm: str = "pcces", **asked: Any) -> Training:
+    """Check everything that can be checked before any work, and make the runs of `train_seeds`, ready to go.
+
+    >>> prepare("CartPole-v0", [0], population=7)
+    Traceback (most recent call last):
+    ...
+    ValueError: population must be an even number of at least 4 (directions come in mirrored pairs), got 7
+    """
+    return Training.of(Request.of(task, seeds, find_algorithm(algorithm), asked))

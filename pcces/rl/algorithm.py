@@ -1,0 +1,50 @@
+"""What training needs to know of an algorithm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from pcces.engines.arena import Program
+from pcces.rl import step
+from pcces.rl.settings import PRESETS, SLOW, pick
+
+
+class Algorithm(NamedTuple):
+    """An algorithm by its name: its settings and its program.
+
+    >>> PCCES.settings(population=80).population
+    80
+    """
+
+    name: str
+    presets: dict[str, Any]
+    """its settings by name; "default" is always among them"""
+    program: Callable[[Any, Any], Program]
+    """arena, settings -> what runs"""
+    search: Callable[[Any], Any]
+    """settings -> what makes its search distribution in a worker; None where it samples no policies"""
+    limits_entropy: bool = False
+    """whether it keeps bounds on the entropy; if not, there are none unless they are asked for"""
+    slow: dict[str, Any] | None = None
+    """what its defaults become where episodes are slow, if they do"""
+
+    @property
+    def defaults(self) -> Any:
+        """The settings that nobody asked to change."""
+        return self.presets["default"]
+
+    def settings(self, preset: str = "default", **given: Any) -> Any:
+        """Settings from a preset and what was given, checked."""
+        if "population" in given and not hasattr(self.defaults, "population"):
+            raise ValueError(
+                f"{self.name} has no population: an iteration is one policy's epoch of `epoch_steps` environment steps"
+            )
+        return pick(self.presets, preset, given, "" if self.name == "pcces" else f" of {self.name}")
+
+    def from_dict(self, data: dict[str, Any]) -> Any:
+        """Settings from what their `to_dict` gave."""
+        return type(self.defaults).from_dict(data)
+
+
+PCCES = Algorithm("pcces", PRESETS, step.program, step.search, limits_entropy=True, slow=SLOW)

@@ -1,0 +1,234 @@
+"""Policies at play on the device: the arena of tasks in JAX, whose methods are traced into an algorithm's compiled step.
+
+The devices that share an iteration play a part of its episodes each, and agree on all the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from pcces.core.estimation import estimate
+from pcces.engines.arena import Group
+from pcces.engines.device import compiled, gathered, my_share, summed
+from pcces.engines.keys import key as random_key
+from pcces.envs.task import Task
+from pcces.rl import epochs
+from pcces.rl.lesson import Learning, Lesson, lesson_of, observations_only
+from pcces.rl.normalizer import Normalizer, Seen, identity, seen_in, update
+from pcces.rl.outcome import Outcome, Trajectory
+from pcces.rl.policy import Policy
+from pcces.rl.problem import Problem
+from pcces.rl.progress import Watch
+from pcces.rl.rollout import rollout
+from pcces.rl.settings import Start
+
+Array = Any
+INITIAL_EPISODES = 4  # episodes by which a random policy is judged before the first iteration
+PLAY_BATCH = 512  # episodes played at once for evaluations and certificates
+
+
+class DeviceArena:
+    """Plays policies of one shape on a task in JAX (`pcces.engines.arena.Arena`)."""
+
+    def __init__(self, task: Task, policy: Policy, problem: Problem, discount: float):
+        self.task, self.policy, self.problem, self.discount = task, policy, problem, discount
+        self.watch: Watch | None = None
+        self._play_discount = discount if problem.discounted else 1.0  # discounting costs time
+
+    # -- randomness ------------------------------------------------------------------------------------------------------
+
+    def key(self, seed: int) -> Array:
+        """The source of all randomness of a run."""
+        return random_key(seed)
+
+    def keys(self, key: Array, k: Array, count: int) -> Array:
+        """Sources for the parts of iteration k."""
+        return jax.random.split(jax.random.fold_in(key, k), count)
+
+    def split(self, key: Array, count: int) -> Array:
+        """One source as several."""
+        return jax.random.split(key, count)
+
+    def following(self, key: Array) -> Array:
+        """A source for what is drawn after everything else of a key."""
+        return jax.random.fold_in(key, 1)
+
+    def jax_key(self, key: Array) -> Array:
+        """A source as compiled functions take it: itself."""
+        return key
+
+    def normals(self, key: Array, rows: int, width: int) -> Array:
+        """Standard normals (rows, width)."""
+        return jax.random.normal(key, (rows, width))
+
+    def seeds(self, key: Array, count: int) -> Array:
+        """Seeds of episodes, which are keys."""
+        return jax.random.split(key, count)
+
+    def compiled(self, function: Callable[..., Any], everywhere: bool = False) -> Callable[..., Any]:
+        """A compiled function of arrays: where it is traced anyway, it becomes a part of what is traced."""
+        return jax.jit(function)
+
+    # -- playing ---------------------------------------------------------------------------------------------------------
+
+    def play(
+        self, groups: Sequence[Group], normalizer: Normalizer, learning: Learning | None = None
+    ) -> tuple[list[Outcome], Lesson | None]:
+        """Every group's outcome, and the lesson of those that say so, which come first."""
+        columns = [my_share(_columns(group)) for group in groups]
+        keys = jnp.concatenate([my_share(group.seeds) for group in groups])
+        everything, trajectory = rollout(
+            self.task, self.policy, jnp.concatenate(columns, axis=1), normalizer, keys, self._play_discount,
+            record=learning is not None,
+        )  # fmt: skip
+        ends = np.cumsum([part.shape[1] for part in columns])
+        outcomes = []
+        for group, last, part in zip(groups, ends, columns):
+            mine = jax.tree.map(lambda a, first=last - part.shape[1], last=last: a[..., first:last], everything)
+            if group.used is not None:
+                counts = my_share(_per_episode(group, group.used))
+                mine = jax.tree.map(lambda a, counts=counts: jnp.where(counts, a, jnp.zeros_like(a)), mine)
+            outcomes.append(gathered(mine))
+        if learning is None:
+            return outcomes, None
+        assert trajectory is not None
+        learnt = [i for i, group in enumerate(groups) if group.learn]
+        last = ends[learnt[-1]]
+        trajectory = jax.tree.map(lambda a: a[..., :last], trajectory)
+        if any(group.used is not None for group in groups):
+            used = [jnp.ones(len(g.points), bool) if g.used is None else g.used for g in groups]
+            counts = jnp.concatenate([my_share(_per_episode(groups[i], used[i])) for i in learnt])
+            trajectory = jax.tree.map(lambda a: jnp.where(counts, a, jnp.zeros_like(a)), trajectory)
+        x = jnp.concatenate([columns[i] for i in learnt], axis=1)
+        return outcomes, self._lesson(x, normalizer, trajectory, learning)
+
+    def _lesson(self, x: Array, normalizer: Normalizer, trajectory: Trajectory, learning: Learning) -> Lesson:
+        seen = observed(trajectory, normalizer.mean)
+        if learning.kind == "observations":
+            return observations_only(Seen(*summed(seen)))
+        first_axes = (jnp.moveaxis(a, 1, 0) for a in (trajectory.observations, trajectory.costs))
+        observations, costs = first_axes
+        lesson = lesson_of(
+            self.policy, learning, seen, x, normalizer, observations, jnp.moveaxis(trajectory.actions, 0, -2),
+            trajectory.rewards, costs, trajectory.alive.astype(jnp.float32), self.discount, self.task.max_steps,
+        )  # fmt: skip
+        states = gathered(lesson.states) if learning.kind == "measured" else lesson.states
+        return Lesson._make([*summed(tuple(lesson[:-1])), states])
+
+    def epoch(
+        self, x: Array, normalizer: Normalizer, key: Array, episodes: int
+    ) -> tuple[tuple[Array, ...], Outcome, Array]:
+        """Steps of one policy in so many columns, as `epochs.epoch_of` takes them, the outcome of the first episodes, and how
+        many steps were played."""
+        keys = jax.random.split(key, episodes)
+        columns, outcome = epochs.on_device(self.task, self.policy, x, normalizer, keys, self.discount)
+        return columns, outcome, jnp.float32(episodes * self.task.max_steps)
+
+    def first(self, start: Start, key: Array) -> tuple[Array, Normalizer]:
+        """x_0, the best of some random policies, and the normalisation their episodes give."""
+        return _first(self.task, self.policy, self.problem, start, self._play_discount, key)
+
+    def blank(self) -> tuple[Array, Normalizer]:
+        """The same structure without content."""
+        return jnp.zeros(self.policy.size), identity(jnp.zeros(self.policy.observation_size))
+
+    def fresh(self, x: np.ndarray, normalizer: Normalizer, episodes: int, seed: int, greedy: bool = False) -> Outcome:
+        """Fresh episodes of one policy, as many at a time as a power of two: few sizes, and so few programs to compile."""
+        parts = []
+        size = min(PLAY_BATCH, 1 << (episodes - 1).bit_length())
+        for number in range(-(-episodes // size)):
+            keys = jax.random.split(jax.random.fold_in(random_key(seed), number), size)
+            outcome = play_batch(self.task, self.policy, jnp.asarray(x), normalizer, keys, greedy)
+            parts.append(jax.tree.map(np.asarray, outcome))
+            if self.watch is not None:
+                self.watch(min((number + 1) * size, episodes), episodes)
+        return Outcome(*(np.concatenate(part, axis=-1)[..., :episodes] for part in zip(*parts)))
+
+    # -- what it means ---------------------------------------------------------------------------------------------------
+
+    def outputs(self, outcome: Outcome) -> Array:
+        """y = (f, c), a row an episode."""
+        return self.problem.outputs(outcome)
+
+    def steps(self, *outcomes: Outcome) -> Array:
+        """How many steps these episodes have."""
+        return sum(outcome.length.sum() for outcome in outcomes)
+
+    def described(self, x: Array, normalizer: Normalizer, own: Outcome, samples: Array, steps: Array) -> dict[str, Any]:
+        """What every algorithm reports of an iteration: the policy it started from, fresh episodes of that policy and
+        what they are worth (`samples`), and how much was played in all."""
+        return {
+            "return": own.returns.mean(),
+            "costs": own.costs.mean(-1),
+            "entropy": own.entropy.mean(),
+            "length": own.length.mean(),
+            "steps": steps,
+            "x": x,
+            "mean": normalizer.mean,
+            "std": normalizer.std,
+            "estimate": estimate(samples),
+        }
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def _columns(group: Group) -> Array:
+    """A group's points, a column an episode."""
+    repeats = len(group.seeds) // len(group.points)
+    return jnp.repeat(group.points, repeats, axis=0).T
+
+
+def _per_episode(group: Group, values: Array) -> Array:
+    return jnp.repeat(values, len(group.seeds) // len(group.points))
+
+
+def observed(trajectory: Trajectory | None, mean: Array) -> Seen:
+    """What the normalisation learns from a trajectory."""
+    assert trajectory is not None
+    return seen_in(jnp.moveaxis(trajectory.observations, 1, 0), trajectory.alive.astype(jnp.float32), mean)
+
+
+@compiled(0, 1, 2, 3, 4)
+def _first(
+    task: Task, policy: Policy, problem: Problem, start: Start, discount: float, key: Array
+) -> tuple[Array, Normalizer]:
+    draw_key, look_key, play_key = jax.random.split(key, 3)
+    z = jax.random.normal(draw_key, (start.tries, policy.size))
+    points = jax.vmap(lambda row: policy.init(row, start.log_std, start.last_layer))(z)
+    columns = jnp.repeat(points, INITIAL_EPISODES, axis=0).T
+
+    def look(carry: tuple[Normalizer, Array], now: tuple[Array, Array]) -> tuple[tuple[Normalizer, Array], None]:
+        """Play a few common episodes with every policy: which does best, and the normalisation after it."""
+        normalizer, _ = carry
+        key, learning = now
+        keys = jnp.tile(jax.random.split(key, INITIAL_EPISODES), start.tries)
+        outcome, trajectory = rollout(task, policy, columns, normalizer, keys, discount, record=True)
+        y = problem.outputs(outcome).reshape(start.tries, INITIAL_EPISODES, -1).mean(1)
+        best = jnp.argmin(y[:, 0] + start.rho * jnp.clip(y[:, 1:], 0).sum(1))
+        count, total, _ = observed(trajectory, jnp.zeros_like(normalizer.mean))
+        roughly = normalizer._replace(mean=total / count)  # so that sums are of what varies, from the start
+        after = update(roughly, observed(trajectory, roughly.mean), frozen=jnp.bool_(False))
+        return (jax.tree.map(partial(jnp.where, learning), after, normalizer), best), None
+
+    # First what there is to see, then how the policies do once they see it well; a loop, so that both compile once.
+    looks = [(look_key, True)] * start.normalise + [(play_key, False)] * (start.tries > 1)
+    normalizer, best = identity(jnp.zeros(policy.observation_size)), jnp.int32(0)
+    if looks:
+        keys, learning = zip(*looks)
+        (normalizer, best), _ = jax.lax.scan(look, (normalizer, best), (jnp.stack(keys), jnp.array(learning)))
+    return points[best], normalizer
+
+
+@compiled(0, 1, 5)
+def play_batch(
+    task: Task, policy: Policy, x: Array, normalizer: Normalizer, keys: Array, greedy: bool = False
+) -> Outcome:
+    """One episode per key of the policy x."""
+    return rollout(task, policy, x, normalizer, keys, greedy=greedy)[0]

@@ -1,0 +1,222 @@
+"""What is asked of a training, checked before any work, and the runs that come of it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import operator
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from pcces.envs.simulator import CostFunction, Simulator
+from pcces.envs.task import Continuous, Task
+from pcces.rl import where
+from pcces.rl.algorithm import Algorithm
+from pcces.rl.folder import read_config
+from pcces.rl.policy import Policy
+from pcces.rl.problem import checked_bounds, problem_for, to_json
+from pcces.rl.run import Run
+
+CERTIFY_EPISODES = {"device": 1000, "local": 200, "ray": 200}
+FREE = ("workers", "ray_address", "step_timeout")  # what a resumed run may have otherwise: the result is the same
+GAUSSIAN = 0.5 * math.log(2 * math.pi * math.e)  # the entropy of a standard normal
+
+
+@dataclass(frozen=True)
+class Request:
+    """The arguments of `pcces.train` and `pcces.train_seeds`, by their names there."""
+
+    task: str | Task | Simulator
+    seeds: Sequence[int]
+    algorithm: Algorithm
+    preset: str = "default"
+    iterations: int = 300
+    population: int | None = None
+    threshold: float | Sequence[float] | None = None
+    engine: str | None = None
+    workers: int | None = None
+    out: str | Path | Sequence[str | Path | None] | None = None
+    resume: bool = False
+    confidence: float = 0.95
+    certify_episodes: int | None = None
+    entropy_bounds: tuple[float, float] | None = None
+    ray_address: str | None = None
+    step_timeout: float | None = None
+    cost: CostFunction | None = None
+    cost_bounds: tuple[float, float] | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+    """of the algorithm"""
+
+    @classmethod
+    def of(cls, task: Any, seeds: Sequence[int], algorithm: Algorithm, asked: dict[str, Any]) -> Request:
+        """A request from keywords: those that are no fields are settings of the algorithm."""
+        own = {f.name for f in fields(cls)} - {"settings"}
+        settings = {name: value for name, value in asked.items() if name not in own}
+        return cls(task, seeds, algorithm, settings=settings, **{n: v for n, v in asked.items() if n in own})
+
+    @property
+    def together(self) -> Path | None:
+        """The folder of all runs, where each has a folder in it."""
+        return Path(self.out) if isinstance(self.out, str | Path) else None
+
+    @property
+    def paths(self) -> list[Path | None]:
+        """The folder of each run."""
+        if isinstance(self.out, Sequence) and not isinstance(self.out, str):
+            return [None if path is None else Path(path) for path in self.out]
+        return [None if self.together is None else self.together / f"seed-{s}" for s in self.seeds]
+
+    def runs(self) -> list[Run]:
+        """The runs, ready to go; or an error that says what cannot be done."""
+        task, engine = where.find(self.task, self.engine, self.cost, self.cost_bounds)
+        asked_of_it = checked_engine(engine, self.workers, self.ray_address, self.step_timeout)
+        episodes = CERTIFY_EPISODES[engine] if self.certify_episodes is None else self.certify_episodes
+        if not 0 < self.confidence < 1:
+            raise ValueError(f"confidence must lie between 0 and 1, got {self.confidence}")
+        if (episodes := whole("certify_episodes", episodes)) < 2:
+            raise ValueError(f"a certificate needs at least 2 episodes, got certify_episodes={episodes}")
+        seeds = [whole("a seed", s) for s in self.seeds]
+        if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0:
+            raise ValueError(f"seeds must be different numbers, none negative, got {seeds}")
+        bounds = None if self.entropy_bounds is None else checked_bounds(self.entropy_bounds)
+        settings = self._settings(task, engine, bounds)
+        if bounds is None and not self.algorithm.limits_entropy:
+            bounds = (-math.inf, math.inf)
+        limits = tuple(self.threshold) if isinstance(self.threshold, Sequence) else self.threshold
+        problem = problem_for(task, settings.mu, limits, bounds, settings.discounted)
+        shape = Policy(task.observation_size, task.actions, tuple(settings.hidden))
+        if self.resume and any(path is None for path in self.paths):
+            raise ValueError("resume needs out: the folder of the run to go on with")
+        runs = []
+        for seed, path in zip(seeds, self.paths):
+            config = {
+                "task": self.task if isinstance(self.task, str) and ":" in self.task else task.name,
+                "algorithm": self.algorithm.name,
+                "preset": self.preset,
+                "seed": seed,
+                "engine": engine,
+                **asked_of_it,
+                "simulator": task.to_dict() if isinstance(task, Simulator) else None,
+                "thresholds": list(problem.thresholds),
+                "entropy_bounds": to_json(problem.entropy_bounds),
+                "confidence": self.confidence,
+                "certify_episodes": episodes,
+                "settings": settings.to_dict(),
+            }
+            _check_folder(path, config, self.resume)
+            runs.append(Run(config | {"versions": versions()}, task, shape, problem, path=path))
+        return runs
+
+    def _settings(self, task: Task | Simulator, engine: str, entropy_bounds: tuple[float, float] | None) -> Any:
+        given = dict(self.settings)
+        if self.population is not None:
+            given["population"] = self.population
+        if self.preset == "default" and self.algorithm.slow:
+            slow = slow_settings(task, engine, entropy_bounds or task.entropy_bounds, self.algorithm.slow)
+            if "sigma_es_min" in slow and "sigma_es0" in given:
+                slow["sigma_es_min"] = min(slow["sigma_es_min"], given["sigma_es0"])
+            given = slow | given
+        return self.algorithm.settings(self.preset, iterations=self.iterations, **given)
+
+
+def slow_settings(
+    task: Task | Simulator, engine: str, entropy_bounds: tuple[float, float], slow: dict[str, Any]
+) -> dict[str, Any]:
+    """What the defaults become where episodes are slow: an algorithm's settings `slow`, and a start feasible to the end.
+
+    A Gaussian head starts with the noise in the middle of what the entropy bounds allow an episode of full length, if
+    they do not allow its usual noise. Early episodes are short and keep the bounds with any noise, but one coordinate
+    among thousands moves too slowly to get the noise down by the time they are long.
+
+    >>> from pcces.envs import make
+    >>> slow_settings(make("Pendulum-v1"), "local", (0.0, 200.0), {"last_layer": 0.3})
+    {'last_layer': 0.3, 'log_std': -0.9189}
+    >>> slow_settings(make("Pendulum-v1"), "device", (0.0, 200.0), {"last_layer": 0.3})
+    {}
+    """
+    if engine == "device" and not (isinstance(task, Task) and task.costly):
+        return {}
+    calm = dict(slow)
+    low, high = entropy_bounds
+    if isinstance(task.actions, Continuous) and math.isfinite(high) and math.isfinite(low):
+        numbers = task.max_steps * task.actions.size
+        if not low <= GAUSSIAN * numbers <= high:
+            calm["log_std"] = round((low + high) / 2 / numbers - GAUSSIAN, 4)
+    return calm
+
+
+def checked_engine(
+    engine: str, workers: int | None, ray_address: str | None, step_timeout: float | None
+) -> dict[str, Any]:
+    """What is asked of the engine, as plain data, if it has a meaning.
+
+    >>> checked_engine("local", 2, None, 10.0)
+    {'workers': 2, 'ray_address': None, 'step_timeout': 10.0}
+    """
+    if engine == "device":
+        if workers is not None:
+            raise ValueError(f"the device engine uses every core by itself: workers={workers} has no meaning for it")
+        if step_timeout is not None:
+            raise ValueError("a step on the device cannot hang: step_timeout is for engine='local' and 'ray'")
+    if ray_address is not None and engine != "ray":
+        raise ValueError("ray_address is the address of a Ray cluster: give engine='ray' with it")
+    if workers is not None and workers < 1:
+        raise ValueError(f"workers must be at least 1, got {workers}")
+    if step_timeout is not None and not step_timeout > 0:
+        raise ValueError(f"step_timeout must be a positive number of seconds, got {step_timeout}")
+    return {"workers": workers, "ray_address": ray_address, "step_timeout": step_timeout}
+
+
+def whole(name: str, value: Any) -> int:
+    """A whole number, of whatever library."""
+    try:
+        return operator.index(value)
+    except TypeError as error:
+        raise ValueError(f"{name} must be a whole number, got {value!r}") from error
+
+
+def _check_folder(path: Path | None, config: dict[str, Any], resume: bool) -> None:
+    """That a new run has a folder to itself, and one that goes on is what is asked for, however long."""
+    if path is None:
+        return
+    if not resume:
+        if path.exists() and any(path.iterdir()):
+            raise FileExistsError(
+                f"{path} exists already: give another folder, delete it, or go on with it (--resume, resume=True)"
+            )
+        return
+    if not (path / "config.json").exists():
+        raise FileNotFoundError(f"there is no run to go on with in {path}")
+    before = read_config(path)
+    as_json = json.loads(json.dumps(config))
+    as_json["settings"]["iterations"] = before["settings"]["iterations"]
+    check_same(path, before, as_json)
+
+
+def check_same(path: Path, before: dict[str, Any], asked: dict[str, Any]) -> None:
+    """That nothing is asked for which a run that is to go on has otherwise; it may go on with other workers."""
+    for name, value in asked.items():
+        if name in FREE or (name == "engine" and "device" not in (before.get("engine", "device"), value)):
+            continue
+        if before.get(name) != value:
+            was, now = before.get(name), value
+            if isinstance(was, dict) and isinstance(now, dict):
+                key = next(key for key in was | now if was.get(key) != now.get(key))
+                name, was, now = f"{name}.{key}", was.get(key), now.get(key)
+            raise ValueError(
+                f"the run in {path} has {name} = {was!r}, but {now!r} is asked for: it cannot go on as that"
+            )
+
+
+def versions() -> dict[str, str]:
+    """What a run was made with."""
+    installed = {"python": platform.python_version()}
+    for name in ("pcces", "numpy", "jax", "gymnasium", "mujoco", "pybullet"):
+        with contextlib.suppress(PackageNotFoundError):  # the last ones are extras
+            installed[name] = version(name)
+    return installed

@@ -1,0 +1,221 @@
+"""A training: advances runs chunk by chunk, writes their folders, and certifies what came out."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pcces.core.estimation import Estimate
+from pcces.rl import certify, checkpoints
+from pcces.rl.algorithm import Algorithm
+from pcces.rl.arenas import arena_and_engine
+from pcces.rl.checkpoints import Checkpoint
+from pcces.rl.folder import load, read_config
+from pcces.rl.iterates import Candidates
+from pcces.rl.problem import Problem
+from pcces.rl.progress import TrainingProgress
+from pcces.rl.request import Request
+from pcces.rl.run import Run, summary
+from pcces.support.interrupt import uninterrupted
+from pcces.support.trees import leaves
+
+CHECKPOINT_SECONDS = 20.0
+CERTIFY_SEED = 10_000_000  # far from any training seed: these episodes are fresh
+
+
+class Training:
+    """Runs in progress."""
+
+    def __init__(
+        self,
+        runs: list[Run],
+        algorithm: Algorithm,
+        kept: list[Checkpoint] | None = None,
+        together: Path | None = None,
+    ):
+        self.runs, self.together = runs, together
+        first = runs[0]
+        settings = algorithm.from_dict(first.config["settings"])
+        self.iterations = settings.iterations
+        outputs = 1 + len(first.problem.names)
+        self.candidates = [Candidates(first.shape.size, first.task.observation_size, outputs) for _ in runs]
+        self.moved = [True] * len(runs)
+        self.started = time.perf_counter()
+        self.spent = 0.0
+        self.states: Any = None
+        if self.finished:
+            return
+        self.opening = "compiling" if first.config["engine"] == "device" else "starting workers"
+        self.arena, self.engine = arena_and_engine(first, algorithm, settings, [run.config["seed"] for run in runs])
+        if kept:
+            try:
+                self._restore(kept)
+            except BaseException:
+                self.arena.close()
+                raise
+        for run in runs:
+            if run.path is not None:
+                run.path.mkdir(parents=True, exist_ok=True)
+                run.reopen()
+
+    @classmethod
+    def of(cls, request: Request) -> Training:
+        """The training that is asked for, at its beginning or where it was left."""
+        runs, iterations = request.runs(), request.iterations
+        paths = [path for path in request.paths if path is not None]
+        if request.resume and all(_complete(path, iterations) for path in paths):
+            return cls([load(path) for path in paths], request.algorithm, together=request.together)
+        kept = checkpoints.read(runs) if request.resume else None
+        if kept and kept[0].done > iterations:
+            raise ValueError(
+                f"the run has {kept[0].done} iterations already: with iterations={kept[0].done} it ends here, with more "
+                "it goes on"
+            )
+        for run, checkpoint in zip(runs, kept or ()):
+            assert run.path is not None
+            run.metrics = checkpoints.metrics_before(checkpoint, run.path / "metrics.csv")
+        return cls(runs, request.algorithm, kept, request.together)
+
+    @property
+    def finished(self) -> bool:
+        """Whether every run has its certificate."""
+        return all(run.certificate is not None for run in self.runs)
+
+    @property
+    def done(self) -> int:
+        """Iterations behind us."""
+        return self.done_of(self.runs[0])
+
+    def run(
+        self, progress: bool | None, callback: Callable[[list[Run]], Any] | None = None, report: bool = True
+    ) -> None:
+        """Everything from here to the certificate."""
+        if self.finished:
+            return
+        with TrainingProgress(self, progress) as shown:
+            try:
+                self._search(shown, callback)
+                self.checkpoint()
+                for i in range(len(self.runs)):
+                    shown.say(f"certifying on fresh episodes ({i + 1}/{len(self.runs)})")
+                    self._certify(i)
+            except KeyboardInterrupt:
+                if self.states is not None:
+                    self.checkpoint()
+                raise
+            finally:
+                self.arena.close()
+            if report:
+                shown.say("writing the report")
+                self._report()
+
+    def _search(self, shown: TrainingProgress, callback: Callable[[list[Run]], Any] | None) -> None:
+        if self.states is None:
+            self.states = self.engine.start()
+        saved = -math.inf  # the first checkpoint comes with the first iterations: what compiled once is worth keeping
+        while self.done < self.iterations:
+            count = min(self.engine.chunk, self.iterations - self.done)
+            states, metrics = self.engine.advance(self.states, count)
+            with uninterrupted():  # states and metrics belong together
+                self.states = states
+                self._note(metrics, count)
+            shown.update()
+            if callback is not None:
+                callback(self.runs)
+            if time.perf_counter() - saved > CHECKPOINT_SECONDS:
+                self.checkpoint()
+                saved = time.perf_counter()
+
+    def _report(self) -> None:
+        from pcces import report
+        from pcces.rl.film import ordinary_film
+
+        alone = len(self.runs) == 1
+        for run in self.runs:
+            if run.path is not None:
+                report.write([run], run.path / "report.html", film=ordinary_film if alone else None)
+        if self.together is not None:
+            report.write(self.runs, self.together / "report.html", film=ordinary_film)
+
+    def _note(self, metrics: dict[str, Any], count: int) -> None:
+        """Add a chunk of iterations to every run's metrics and candidates."""
+        seconds = self.spent + time.perf_counter() - self.started
+        for i, run in enumerate(self.runs):
+            mine = {name: _row(value, i) for name, value in metrics.items()}
+            for k in range(count):
+                fresh = Estimate(*(part[k] for part in mine["estimate"]))
+                self.candidates[i].add(mine["x"][k], mine["mean"][k], mine["std"][k], fresh, self.moved[i])
+                self.moved[i] = bool(mine["success"][k])
+                done = self.done_of(run)
+                line = {"iteration": done} | flat(run.problem, mine, k)
+                before = run.metrics.get("steps", [0.0])
+                line["steps"] += before[-1] if before else 0.0
+                line["seconds"] = seconds
+                for name in run.metrics | line:  # another version may have noted other things
+                    run.metrics.setdefault(name, [math.nan] * done).append(line.get(name, math.nan))
+
+    def done_of(self, run: Run) -> int:
+        """Iterations this run has noted."""
+        return len(run.metrics.get("iteration", []))
+
+    def _certify(self, i: int) -> None:
+        run, c = self.runs[i], self.runs[i].config
+        seed = CERTIFY_SEED + 1000 * c["seed"]
+        x, normalizer, certificate, outcome = certify.choose(
+            run.task, run.shape, run.problem, self.arena.fresh, self.candidates[i], c["certify_episodes"], seed,
+            c["confidence"],
+        )  # fmt: skip
+        run.x, run.normalizer, run.certificate = x, normalizer, certificate
+        run.final = summary(run.problem, outcome)
+        if run.path is not None:
+            run.save_policy()
+
+    # -- checkpoints ---------------------------------------------------------------------------------------------------
+
+    def checkpoint(self) -> None:
+        """Write what every run needs to go on from here to the same end."""
+        seconds = self.spent + time.perf_counter() - self.started
+        parts = leaves(self.states)
+        now = [
+            Checkpoint([np.asarray(part[i]) for part in parts], candidates.arrays(), self.done, self.moved[i], seconds)
+            for i, candidates in enumerate(self.candidates)
+        ]
+        with uninterrupted():
+            for run in self.runs:
+                if run.path is not None:
+                    run.save_metrics()
+            checkpoints.write(self.runs, now)
+
+    def _restore(self, kept: list[Checkpoint]) -> None:
+        self.states = checkpoints.stacked(self.engine.template(), kept)
+        for i, checkpoint in enumerate(kept):
+            self.candidates[i].restore(checkpoint.candidates)
+            self.moved[i], self.spent = checkpoint.moved, checkpoint.seconds
+
+
+def _complete(path: Path, iterations: int) -> bool:
+    """Whether a run has its policy, and was as long as it should be."""
+    return (path / "policy.npz").exists() and read_config(path)["settings"]["iterations"] >= iterations
+
+
+def flat(problem: Problem, metrics: dict[str, Any], k: int) -> dict[str, float]:
+    """One line of metrics.csv."""
+    line = {"return": float(metrics["return"][k])}
+    costs = metrics["costs"][k]
+    line |= {f"cost_{name}": float(costs[j]) for j, name in enumerate(problem.cost_names)}
+    over = any(float(costs[j]) > t for j, t in enumerate(problem.thresholds))
+    line |= {"entropy": float(metrics["entropy"][k]), "length": float(metrics["length"][k])}
+    if problem.cost_names:
+        line["over_threshold"] = float(over)
+    skip = {"return", "costs", "entropy", "length", "x", "mean", "std", "estimate"}
+    line |= {name: float(values[k]) for name, values in metrics.items() if name not in skip and values[k].ndim == 0}
+    return line
+
+
+def _row(value: Any, i: int) -> Any:
+    return Estimate(*(part[i] for part in value)) if isinstance(value, Estimate) else value[i]
