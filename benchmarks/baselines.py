@@ -69,7 +69,7 @@ def thinned(values: Any, points: int = 60) -> list[float]:
 
 def curves(algorithm: str, task_name: str, seeds: list[int], iterations: int, **given: Any) -> dict[str, np.ndarray]:
     """Metrics (seeds, iterations) of a bare training."""
-    from pcces.rl.train import prepare
+    from pcces.policies import prepare
 
     engine = prepare(task_name, seeds, algorithm, iterations=iterations, **given).engine
     state, parts, done, begin = engine.start(), [], 0, time.perf_counter()
@@ -274,7 +274,7 @@ def speed(records: Records, args: argparse.Namespace) -> None:
     from pcces.baselines import epochs
     from pcces.engines.device import alone
     from pcces.engines.keys import key
-    from pcces.rl.train import prepare
+    from pcces.policies import prepare
 
     jax.config.update("jax_num_cpu_devices", 1)
     print("| | | epoch | of it episodes | compiling |\n| --- | --- | --- | --- | --- |")

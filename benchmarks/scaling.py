@@ -48,9 +48,9 @@ def episodes(hidden: tuple[int, ...], count: int) -> tuple[list[int], list[float
     """Lengths and seconds of a population's episodes, played as a worker plays them."""
     from pcces.engines.pool import Watchdog
     from pcces.envs.simulator import quiet, simulator
-    from pcces.rl.episodes import Player
     from pcces.rl.normalizer import identity
     from pcces.rl.policy import Policy
+    from pcces.rl.worker import EpisodePlayer as Player
 
     sim = simulator("AntBulletEnv-v0")
     policy = Policy(sim.observation_size, sim.actions, hidden)
@@ -101,7 +101,7 @@ def messages() -> dict:
 
 def vectors(n: int) -> dict:
     """What one direction, one more vector in a sum, and the shared value cost."""
-    from pcces.rl.episodes import member_normals
+    from pcces.rl.worker import member_normals
 
     rng = np.random.default_rng(0)
     basis = rng.standard_normal((M, n), dtype=np.float32)

@@ -16,9 +16,11 @@ import pytest
 import simulators
 from hypothesis import example, given
 from hypothesis import strategies as st
+from pcces.rl.crew import Crew
+from pcces.rl.on_workers import WorkerEngine
 from typer.testing import CliRunner
 
-import pcces.rl.train as training
+import pcces.rl.training as training
 from pcces import report
 from pcces.baselines import ALGORITHMS, asebo, cpo, epochs, on_policy, openes, population, ppo_lagrangian, rcpo
 from pcces.cli import app
@@ -30,16 +32,14 @@ from pcces.envs.cartpole import CartPole200
 from pcces.envs.mountain_car import MountainCarContinuous
 from pcces.envs.simulator import Environment, Simulator, simulator
 from pcces.envs.task import Continuous, Discrete, Step
-from pcces.rl.algorithms import NAMES
-from pcces.rl.batched import BatchedWorker
-from pcces.rl.crew import Crew
-from pcces.rl.episodes import Chunk, Episode, EpisodeWorker, Played, Shared, Steps
+from pcces.policies import ALGORITHMS as NAMES
+from pcces.rl.batch_worker import BatchedWorker
 from pcces.rl.normalizer import identity
-from pcces.rl.on_workers import WorkerEngine
 from pcces.rl.outcome import Outcome
 from pcces.rl.policy import Policy, forward, log_softmax, softmax
 from pcces.rl.problem import problem_for
 from pcces.rl.rollout import Acting, kernel_episode, rollout
+from pcces.rl.worker import Chunk, Episode, EpisodeWorker, Played, Shared, Steps
 from pcces.strategies import mirrored
 from pcces.strategies.asebo import ASEBOState as Subspace
 
@@ -618,7 +618,7 @@ def test_baselines_on_workers_do_not_depend_on_who_plays_first(name):
     found = []
     crew = Crew(sim, policy, problem, settings.discount, Here, algorithm.search(settings))
     with compiled_hastily():
-        engine = WorkerEngine(crew, algorithm.driver(crew, problem, settings), [3])
+        engine = StepwiseEngine(arena, algorithm.program(arena, settings), [3])
     for pool in (Here, Straight):
         crew.pool = pool(lambda: crew.worker)
         crew.pool.share = crew.worker.share

@@ -21,7 +21,7 @@ from pcces.cli import app
 from pcces.cli.training import conclude
 from pcces.envs.safety import NAMES
 from pcces.rl import checkpoints
-from pcces.rl.train import load
+from pcces.rl.folder import load
 from pcces.support import files as storage
 
 FILES = ["certificate.json", "checkpoint.npz", "config.json", "metrics.csv", "policy.npz", "report.html"]

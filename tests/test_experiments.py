@@ -14,8 +14,9 @@ from made_up import WHERE, about, experiment, record, study
 from typer.testing import CliRunner
 
 from pcces.cli import app
+from pcces.policies import train_seeds
+from pcces.rl.folder import load
 from pcces.rl.run import read_metrics
-from pcces.rl.train import load, train_seeds
 from pcces.studies import claims, curves, measures
 from pcces.studies.arms import Arm, Store, ends, rounded, thinned
 from pcces.studies.catalogue import (

@@ -7,24 +7,24 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from pcces.rl.on_device import program
 
-import pcces.rl.train as training
+import pcces.rl.training as training
 from pcces.core.estimation import Estimate, estimate
 from pcces.engines.device import DeviceEngine, Player
 from pcces.engines.keys import key
 from pcces.envs import make
 from pcces.envs.cartpole import CartPole
 from pcces.envs.task import Step
+from pcces.policies import train, train_seeds
 from pcces.rl import certify, checkpoints, iteration
-from pcces.rl.candidates import Candidates
+from pcces.rl.iterates import Candidates
 from pcces.rl.normalizer import Seen, identity, normalise
-from pcces.rl.on_device import program
 from pcces.rl.outcome import Outcome
 from pcces.rl.policy import Policy, forward
 from pcces.rl.problem import problem_for
 from pcces.rl.rollout import rollout
 from pcces.rl.settings import make_settings
-from pcces.rl.train import train, train_seeds
 
 TINY = dict(
     iterations=6, population=8, initial_tries=4, warm_up=2, certify_episodes=60, episodes=8, metric_episodes=8, hidden=(4,)

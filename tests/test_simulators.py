@@ -12,9 +12,9 @@ import simulators
 from pcces.engines.pool import Watchdog
 from pcces.envs.simulator import simulator
 from pcces.envs.task import Continuous, Discrete
-from pcces.rl.episodes import Player
 from pcces.rl.normalizer import identity, normalise
 from pcces.rl.policy import Policy, forward
+from pcces.rl.worker import EpisodePlayer as Player
 
 bullet = pytest.mark.skipif(importlib.util.find_spec("pybullet") is None, reason="needs the extra 'bullet'")
 
@@ -180,7 +180,7 @@ def test_long_episodes_are_played_in_blocks(monkeypatch):
     """A block of noise at a time, and buffers that grow: what came before is kept."""
     sim = simulator("Pendulum-v1")
     whole = play(sim)
-    monkeypatch.setattr("pcces.rl.episodes.BLOCK", 60)
+    monkeypatch.setattr("pcces.rl.worker.BLOCK", 60)
     outcome, steps = play(sim)
     assert outcome.length == 200 and np.array_equal(steps.observations[:, :60], whole[1].observations[:, :60])
     before, after = (

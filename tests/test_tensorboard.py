@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from pcces.cli import app
 from pcces.integrations.tensorboard import NAME, TensorBoard
-from pcces.rl.train import load
+from pcces.rl.folder import load
 
 SHOWN = {"episode/return": "return", "costs/off_centre": "cost_off_centre", "search/sigma": "sigma"}
 

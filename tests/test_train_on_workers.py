@@ -18,8 +18,8 @@ from test_engines import alive, wait_until
 
 import pcces
 from pcces.envs.simulator import simulator
+from pcces.policies import prepare
 from pcces.rl import where
-from pcces.rl.train import prepare
 
 HERE = Path(__file__).parent
 TINY = dict(
@@ -297,7 +297,7 @@ def test_policies_on_simulators_can_be_filmed(tmp_path):
 DRIVER = """
 import sys
 import simulators
-import pcces.rl.train as training
+import pcces.rl.training as training
 training.CHECKPOINT_SECONDS = 0.0
 run = training.train("tests/Brisk-v0", workers=2, out=sys.argv[1], resume=sys.argv[2] == "resume", iterations=25,
                      population=8, episodes=2, metric_episodes=2, certify_episodes=10, warm_up=2, m=3, hidden=(4,))

@@ -10,26 +10,26 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import simulators  # noqa: F401  registers the tests' environments
+from pcces.rl.crew import Crew
+from pcces.rl.on_device import learn_from, program
+from pcces.rl.on_workers import PCCESDriver, WorkerEngine
 
 from pcces.engines.device import DeviceEngine, alone
 from pcces.engines.keys import key
 from pcces.engines.processes import LocalPool
 from pcces.envs import make
 from pcces.envs.simulator import simulator
+from pcces.policies import train
 from pcces.rl import crew, iteration, surrogate
-from pcces.rl.crew import Crew
-from pcces.rl.episodes import Chunk, EpisodeWorker, Played, Shared, Steps, learnt
 from pcces.rl.normalizer import identity
-from pcces.rl.on_device import learn_from, program
-from pcces.rl.on_workers import PCCESDriver, WorkerEngine
 from pcces.rl.outcome import Outcome
 from pcces.rl.policy import Policy
 from pcces.rl.problem import problem_for
 from pcces.rl.progress import EpisodeProgress
 from pcces.rl.rollout import rollout
 from pcces.rl.settings import make_settings
-from pcces.rl.train import train
 from pcces.rl.where import close, find
+from pcces.rl.worker import Chunk, EpisodeWorker, Played, Shared, Steps, learnt
 
 SMALL = dict(
     population=8,

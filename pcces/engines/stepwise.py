@@ -15,7 +15,7 @@ class StepwiseEngine:
     chunk = 1
 
     def __init__(self, arena: Arena, program: Program, seeds: Sequence[int]):
-        self.program = program
+        self.arena, self.program = arena, program
         self._keys = [arena.key(seed) for seed in seeds]
 
     def template(self) -> Any:
