@@ -53,14 +53,14 @@ def test_one_gamma_both_ways():
     assert up_and_down.sigma == pytest.approx(0.5, rel=1e-15)
 
 
-def test_growth_and_shrink_can_differ_as_in_table_4():
-    rule = Rule(growth=1.01, shrink=0.99)
+def test_gamma_and_shrink_can_differ_as_in_table_4():
+    rule = Rule(gamma=1.01, shrink=0.99)
     assert run_decide(0.0, 3.0, rule)[0].sigma == pytest.approx(0.505, rel=1e-15)
     assert run_decide(9.0, 3.0, rule)[0].sigma == pytest.approx(0.495, rel=1e-15)
 
 
 def test_floor_and_ceiling():
-    rule = Rule(growth=2.0, shrink=0.5, sigma_min=0.4, sigma_max=0.6)
+    rule = Rule(gamma=2.0, shrink=0.5, sigma_min=0.4, sigma_max=0.6)
     assert run_decide(0.0, 3.0, rule)[0].sigma == 0.6
     assert run_decide(9.0, 3.0, rule)[0].sigma == 0.4
     free = Rule.conform(gamma=2.0)

@@ -153,7 +153,7 @@ def test_the_lyapunov_function_of_a_run_without_noise_falls():
     res = pcces.minimize(lambda x: float(((x - 1) ** 2).sum()), [3.0, -2.0], max_evaluations=800, rng=0)
     (phi,) = search.charts(res, optimum=0.0)[-1].series
     assert np.all(np.asarray(phi.y) > 0) and phi.y[-1] < 1e-6 * phi.y[0]
-    constants = Constants.for_rule(res.rule.kappa, res.rule.growth)
+    constants = Constants.for_rule(res.rule.kappa, res.rule.gamma)
     assert phi.y[3] == pytest.approx(constants.lyapunov(res.history["fun"][3], res.history["sigma"][3]))
 
 

@@ -420,7 +420,7 @@ class Search:
         )
         m.state, success = algorithm.decide(m.state, m.x_trial, trial, incumbent, rule)
         if not success and not math.isfinite(m.incumbent.f):  # the start failed: what works is farther away, not nearer
-            m.state = m.state._replace(sigma=np.minimum(sigma * rule.growth, rule.sigma_max).astype(sigma.dtype))
+            m.state = m.state._replace(sigma=np.minimum(sigma * rule.gamma, rule.sigma_max).astype(sigma.dtype))
         self.learn_noise(m.trial, 0.1 if m.trial.n >= 8 else 0.0)
         self._count_stalls(broken_incumbent, bool(success))
         if success:

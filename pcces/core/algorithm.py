@@ -20,15 +20,15 @@ from pcces.core.arrays import Array, array_namespace
 class Rule(NamedTuple):
     """The constants of Algorithm 1 (line 1), and the paper's Table 4 where it departs from the theory.
 
-    The theory wants `shrink = 1 / growth` and no floor on sigma: `Rule.conform(gamma)` gives that.
+    The theory wants `shrink = 1 / gamma` and no floor on sigma: `Rule.conform(gamma)` gives that.
 
     >>> Rule.conform(gamma=2.0).shrink
     0.5
     """
 
     kappa: float = 1e-3  # forcing function: a success must decrease the barrier estimate by kappa / 2 sigma^2
-    growth: float = 1.3  # gamma: sigma is multiplied by it after a success
-    shrink: float = 1 / 1.3  # 1 / gamma: and by this after a failure
+    gamma: float = 1.3  # sigma is multiplied by it after a success
+    shrink: float = 1 / 1.3  # and by this after a failure; 1 / gamma in the theory
     sigma_min: float = 0.0
     sigma_max: float = float("inf")
     d_max: float = float("inf")  # ||d_k|| <= d_max
@@ -36,7 +36,7 @@ class Rule(NamedTuple):
     @classmethod
     def conform(cls, gamma: float, **constants: float) -> Rule:
         """The rule the convergence theorem analyses: one gamma both ways and no floor."""
-        return cls(growth=gamma, shrink=1 / gamma, **constants)
+        return cls(gamma=gamma, shrink=1 / gamma, **constants)
 
 
 class State(NamedTuple):
@@ -96,7 +96,7 @@ def decide(state: State, x_trial: Array, trial: Array, incumbent: Array, rule: R
     """
     xp = array_namespace(state.x)
     success = sufficient_decrease(trial, incumbent, state.sigma, rule)
-    sigma = xp.clip(state.sigma * xp.where(success, rule.growth, rule.shrink), rule.sigma_min, rule.sigma_max)
+    sigma = xp.clip(state.sigma * xp.where(success, rule.gamma, rule.shrink), rule.sigma_min, rule.sigma_max)
     return state._replace(
         x=xp.where(success, x_trial, state.x),
         sigma=xp.asarray(sigma, dtype=state.sigma.dtype),

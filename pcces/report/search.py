@@ -85,7 +85,7 @@ def charts(result: Any, optimum: float | None = None) -> list[Chart]:
     accepted = recent_mean(history["success"].astype(float), RECENT)
     made.append(drawn(f"accepted, share of the last {RECENT} iterations", {"accepted": accepted}))
     if optimum is not None:
-        constants = Constants.for_rule(result.rule.kappa, result.rule.growth)
+        constants = Constants.for_rule(result.rule.kappa, result.rule.gamma)
         phi = constants.lyapunov(fun - optimum, history["sigma"].astype(float))
         made.append(drawn("Lyapunov function Phi, less its least value", {"Phi": phi}, log=True))
     return made
