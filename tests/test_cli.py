@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 import pcces as library
 from pcces.cli import app
-from pcces.cli.training import conclude
+from pcces.cli.train import conclude
 from pcces.envs.safety import NAMES
 from pcces.rl import checkpoints
 from pcces.rl.folder import load
@@ -190,14 +190,17 @@ def test_a_kill_between_the_checkpoints_of_two_seeds_leaves_them_at_one_iteratio
 def test_evaluate(one):
     done = pcces("evaluate", one.folder, "--episodes", 50, "--json", cwd=one.folder)
     assert done.returncode == 0 and done.stderr == ""
-    (found,) = json.loads(done.stdout)["runs"]
-    assert found["episodes"] == 50 and found["thresholds"] == [250.0] and found["cost_names"] == ["off_centre"]
-    assert found["return"] == pytest.approx(load(one.folder).evaluate(episodes=50)["return"])
+    (typed,) = json.loads(done.stdout)["runs"]
+    assert typed["episodes"] == 50 and typed["thresholds"] == [250.0] and typed["cost_names"] == ["off_centre"]
+    (means,) = json.loads(here("evaluate", one.folder, "--episodes", 50, "--json").stdout)["runs"]
+    assert means["return"] == load(one.folder).evaluate(episodes=50)["return"]
+    # Tests compile with other options than a person does, so the last digits differ, and with them where episodes end.
+    assert means["return"] == pytest.approx(typed["return"], abs=2 * typed["return_error"])
     text = here("evaluate", one.folder, "--episodes", 50).stdout
-    assert f"{found['return']:.4g} ± {found['return_error']:.2g}" in text and "limit 250" in text
+    assert f"{means['return']:.4g} ± {means['return_error']:.2g}" in text and "limit 250" in text
     other = json.loads(here("evaluate", one.folder, "--episodes", 50, "--seed", 7, "--json").stdout)["runs"][0]
     greedy = json.loads(here("evaluate", one.folder, "--episodes", 50, "--greedy", "--json").stdout)["runs"][0]
-    assert len({found["return"], other["return"], greedy["return"]}) == 3
+    assert len({means["return"], other["return"], greedy["return"]}) == 3
 
 
 def test_evaluate_on_another_engine(one):

@@ -2,6 +2,8 @@
 
 Results go to standard output (with --json as one object), everything else to standard error. Exit codes: 0 all is well and
 certified, 1 the work is done but a policy is not certified, 2 the request cannot be met, 130 interrupted.
+
+Every command is a module of its name, and a function whose parameters are the command's arguments and options.
 """
 
 from __future__ import annotations
@@ -10,12 +12,7 @@ from typing import Annotated
 
 import typer
 
-from pcces.cli.pages import plot, report
-from pcces.cli.policies import certify, evaluate, render
-from pcces.cli.speed import bench
-from pcces.cli.studies import reproduce
-from pcces.cli.tasks import envs
-from pcces.cli.training import train
+from pcces.cli import bench, certify, envs, evaluate, plot, render, report, reproduce, train
 
 app = typer.Typer(
     help="Train policies that keep their cost limits, and know how sure that is.",
@@ -24,7 +21,17 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (train, evaluate, certify, plot, report, render, reproduce, envs, bench):
+for command in (
+    train.train,
+    evaluate.evaluate,
+    certify.certify,
+    plot.plot,
+    report.report,
+    render.render,
+    reproduce.reproduce,
+    envs.envs,
+    bench.bench,
+):
     app.command()(command)
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
-import math
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,7 +17,8 @@ from pcces.policies import ALGORITHMS, find_algorithm
 from pcces.rl.arenas import elsewhere
 from pcces.rl.folder import load
 from pcces.rl.run import Run
-from pcces.rl.settings import near
+from pcces.support.jsonable import to_json
+from pcces.support.text import suggestion
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.", show_default=False)]
@@ -31,9 +30,7 @@ RunFolders = Annotated[
 TaskName = Annotated[
     str, typer.Argument(metavar="TASK", help="One of `pcces envs`, or any Gymnasium id.", show_default=False)
 ]
-AlgorithmName = Annotated[
-    str | None, typer.Option(show_default="pcces", help=f"What trains: {', '.join(ALGORITHMS)}.")
-]
+AlgorithmName = Annotated[str | None, typer.Option(show_default="pcces", help=f"What trains: {', '.join(ALGORITHMS)}.")]
 PresetName = Annotated[
     str | None,
     typer.Option(show_default="default", help="Its settings: default, or for pcces also paper and noisy."),
@@ -69,6 +66,9 @@ OtherEngine = Annotated[
 ]
 
 
+UNLIMITED = 10_000  # letters in a line
+
+
 @contextmanager
 def refusing() -> Iterator[None]:
     """What a person got wrong is one line and exit code 2; a fault of ours keeps its traceback."""
@@ -95,7 +95,7 @@ def setting(text: str, algorithm: str = "pcces") -> tuple[str, Any]:
     examples = {field.name: getattr(defaults, field.name) for field in fields(defaults)} | SETTING_EXAMPLES
     if name not in examples:
         whose = "" if algorithm == "pcces" else f" of {algorithm}"
-        raise ValueError(f"unknown setting {name!r}{whose}; {near(name, list(examples))}")
+        raise ValueError(f"unknown setting {name!r}{whose}; {suggestion(name, list(examples))}")
     example = examples[name]
     try:
         if isinstance(example, tuple):
@@ -119,13 +119,13 @@ def given(**named: Any) -> dict[str, Any]:
 
 def further(texts: Sequence[str] | None, asked: dict[str, Any], options: Sequence[str] = ()) -> dict[str, Any]:
     """What --set says, for the algorithm that is asked for; `options` are names that have an option of their own."""
-    found = {}
+    settings = {}
     for text in texts or []:
         name, value = setting(text, asked.get("algorithm", "pcces"))
         if name in options:
             raise ValueError(f"give {name} as --{name}, not with --set")
-        found[name] = value
-    return found
+        settings[name] = value
+    return settings
 
 
 def look_here(address: str) -> None:
@@ -159,14 +159,14 @@ def loaded(paths: Sequence[Path], modules: Sequence[str] | None = None, cost: st
         look_here(f"{module}:")
         importlib.import_module(module)
     costs = function(cost) if cost is not None else None
-    found = []
+    folders: list[Path] = []
     for path in paths:
         if not path.exists():
             raise FileNotFoundError(f"there is no folder {path}")
         inside = [file.parent for file in path.glob("seed-*/config.json")]
         inside.sort(key=lambda folder: (len(folder.name), folder.name))  # seed-2 before seed-10
-        found += inside if inside and not (path / "config.json").exists() else [path]
-    return [load(path, costs) for path in dict.fromkeys(found)]
+        folders += inside if inside and not (path / "config.json").exists() else [path]
+    return [load(path, costs) for path in dict.fromkeys(folders)]
 
 
 def playable(
@@ -192,17 +192,26 @@ def together(paths: Sequence[Path]) -> Path:
     return paths[0] if len(paths) == 1 else Path()
 
 
-def text_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Columns that line up.
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Columns that line up, on standard output; what goes into a pipe or a file is neither wrapped nor cut off.
 
-    >>> print(text_table(["seed", "return"], [[0, "12.5"], [10, "7"]]))
+    >>> print_table(["seed", "return"], [[0, "12.5"], [10, "7"]])
     seed  return
     0     12.5
     10    7
     """
-    cells = [list(map(str, row)) for row in [columns, *rows]]
-    widths = [max(map(len, column)) for column in zip(*cells)]
-    return "\n".join("  ".join(text.ljust(width) for text, width in zip(row, widths)).rstrip() for row in cells)
+    from rich.console import Console
+    from rich.table import Column, Table
+
+    width = None if sys.stdout.isatty() else UNLIMITED
+    console = Console(width=width, markup=False, highlight=False, emoji=False)
+    table = Table(*(Column(name, overflow="fold") for name in columns), box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for row in rows:
+        table.add_row(*map(str, row))
+    with console.capture() as captured:
+        console.print(table)
+    for line in captured.get().splitlines():
+        typer.echo(line.rstrip())
 
 
 def announce(data: dict[str, Any], as_json: bool) -> None:
@@ -219,22 +228,7 @@ def announce(data: dict[str, Any], as_json: bool) -> None:
 
 def show(data: Any) -> None:
     """One JSON object on standard output."""
-    typer.echo(json.dumps(clean(data), indent=1, allow_nan=False))
-
-
-def clean(data: Any) -> Any:
-    """Data that JSON can hold: paths become text, infinities and nan null.
-
-    >>> clean({"a": (1, math.inf), "b": Path("x")})
-    {'a': [1, None], 'b': 'x'}
-    """
-    if isinstance(data, dict):
-        return {name: clean(value) for name, value in data.items()}
-    if isinstance(data, list | tuple):
-        return [clean(value) for value in data]
-    if isinstance(data, float) and not math.isfinite(data):
-        return None
-    return str(data) if isinstance(data, Path) else data
+    typer.echo(to_json(data))
 
 
 def described(run: Run) -> dict[str, Any]:

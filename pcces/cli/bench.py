@@ -1,4 +1,4 @@
-"""`pcces bench`."""
+"""`pcces bench`: how fast training is here."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from pcces.cli.common import (
     further,
     given,
     look_here,
+    print_table,
     refusing,
     show,
-    text_table,
 )
 from pcces.rl.progress import duration
 
@@ -57,7 +57,7 @@ def bench(
     """
     from pcces.rl.speed import Speed, measure
 
-    found: list[Speed] = []
+    speeds: list[Speed] = []
     with refusing():
         if seeds < 1:
             raise ValueError(f"--seeds must be at least 1, got {seeds}")
@@ -69,18 +69,13 @@ def bench(
         for where in engines:
             for count in counts if where != "device" else (None,):
                 print(f"timing {where or 'training'}{f' x{count}' if count else ''}", file=sys.stderr, flush=True)
-                found.append(measure(task, seeds, where, count, seconds, **asked))
+                speeds.append(measure(task, seeds, where, count, seconds, **asked))
     if as_json:
-        show({"task": task, "seeds": seeds, "iterations": iterations, "speeds": [s._asdict() for s in found]})
+        show({"task": task, "seeds": seeds, "iterations": iterations, "speeds": [speed._asdict() for speed in speeds]})
         return
-    rows = [
-        [
-            s.engine if s.workers is None else f"{s.engine} x{s.workers}",
-            duration(s.first),
-            f"{1e3 * s.iteration:.3g} ms",
-            f"{s.steps:,.0f}",
-            duration(s.first + (iterations - 1) * s.iteration),
-        ]
-        for s in found
-    ]
-    typer.echo(text_table(["engine", "first iteration", "an iteration", "steps/s", f"{iterations} iterations"], rows))
+    rows = []
+    for speed in speeds:
+        name = speed.engine if speed.workers is None else f"{speed.engine} x{speed.workers}"
+        whole = duration(speed.first + (iterations - 1) * speed.iteration)
+        rows.append([name, duration(speed.first), f"{1e3 * speed.iteration:.3g} ms", f"{speed.steps:,.0f}", whole])
+    print_table(["engine", "first iteration", "an iteration", "steps/s", f"{iterations} iterations"], rows)

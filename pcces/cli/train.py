@@ -1,4 +1,4 @@
-"""`pcces train`."""
+"""`pcces train`: a policy, and its certificate."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from pcces.cli.common import (
     further,
     given,
     look_here,
+    print_table,
     refusing,
     show,
-    text_table,
 )
 from pcces.integrations.tensorboard import TensorBoard
 from pcces.policies import prepare
@@ -38,60 +38,66 @@ from pcces.rl.run import Run
 from pcces.rl.training import Training
 from pcces.rl.where import name_of
 
+Iterations = Annotated[int | None, typer.Option(show_default="300", help="Or epochs, of ppo-lag, rcpo and cpo.")]
+Seed = Annotated[int | None, typer.Option(show_default="0", help="The same seed gives the same run.")]
+Seeds = Annotated[int | None, typer.Option(help="So many seeds at once, from --seed on, in one compiled program.")]
+Threshold = Annotated[
+    list[float] | None,
+    typer.Option(help="The most an episode may cost on average; once for each of the task's costs."),
+]
+EngineName = Annotated[
+    str | None,
+    typer.Option(
+        show_default="device for tasks in JAX, else local",
+        help="Where episodes are played: device, local (worker processes) or ray (a cluster).",
+    ),
+]
+Workers = Annotated[
+    int | None, typer.Option(show_default="one a core", help="How many, for the engines local and ray.")
+]
+RayAddress = Annotated[
+    str | None, typer.Option(show_default="a Ray of our own on this machine", help="The cluster of --engine ray.")
+]
+StepTimeout = Annotated[
+    float | None,
+    typer.Option(help="Seconds after which a simulator's step counts as hung, and its episode as failed."),
+]
+CostBounds = Annotated[
+    str | None,
+    typer.Option(metavar="LOW,HIGH", show_default=False, help="What a simulator's step can cost at least and at most."),
+]
+Out = Annotated[
+    Path | None, typer.Option(show_default="runs/TASK/ALGORITHM-PRESET-seedSEED", help="The folder to write.")
+]
+Resume = Annotated[
+    bool,
+    typer.Option(
+        "--resume", help="Go on with a run that was stopped or killed, or with a finished one for more --iterations."
+    ),
+]
+EventFiles = Annotated[
+    bool, typer.Option("--tensorboard", help="Write event files for TensorBoard, too (the extra tensorboard).")
+]
+
 
 def train(
     task: TaskName,
     algorithm: AlgorithmName = None,
     preset: PresetName = None,
-    iterations: Annotated[
-        int | None, typer.Option(show_default="300", help="Or epochs, of ppo-lag, rcpo and cpo.")
-    ] = None,
+    iterations: Iterations = None,
     population: Population = None,
-    seed: Annotated[int | None, typer.Option(show_default="0", help="The same seed gives the same run.")] = None,
-    seeds: Annotated[
-        int | None, typer.Option(help="So many seeds at once, from --seed on, in one compiled program.")
-    ] = None,
-    threshold: Annotated[
-        list[float] | None,
-        typer.Option(help="The most an episode may cost on average; once for each of the task's costs."),
-    ] = None,
-    engine: Annotated[
-        str | None,
-        typer.Option(
-            show_default="device for tasks in JAX, else local",
-            help="Where episodes are played: device, local (worker processes) or ray (a cluster).",
-        ),
-    ] = None,
-    workers: Annotated[
-        int | None, typer.Option(show_default="one a core", help="How many, for the engines local and ray.")
-    ] = None,
-    ray_address: Annotated[
-        str | None, typer.Option(show_default="a Ray of our own on this machine", help="The cluster of --engine ray.")
-    ] = None,
-    step_timeout: Annotated[
-        float | None,
-        typer.Option(help="Seconds after which a simulator's step counts as hung, and its episode as failed."),
-    ] = None,
+    seed: Seed = None,
+    seeds: Seeds = None,
+    threshold: Threshold = None,
+    engine: EngineName = None,
+    workers: Workers = None,
+    ray_address: RayAddress = None,
+    step_timeout: StepTimeout = None,
     cost: CostAddress = None,
-    cost_bounds: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LOW,HIGH", show_default=False, help="What a simulator's step can cost at least and at most."
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(show_default="runs/TASK/ALGORITHM-PRESET-seedSEED", help="The folder to write.")
-    ] = None,
-    resume: Annotated[
-        bool,
-        typer.Option(
-            "--resume",
-            help="Go on with a run that was stopped or killed, or with a finished one for more --iterations.",
-        ),
-    ] = False,
-    tensorboard: Annotated[
-        bool, typer.Option("--tensorboard", help="Write event files for TensorBoard, too (the extra tensorboard).")
-    ] = False,
+    cost_bounds: CostBounds = None,
+    out: Out = None,
+    resume: Resume = False,
+    tensorboard: EventFiles = False,
     set_: Further = None,
     as_json: Json = False,
 ) -> None:
@@ -117,31 +123,33 @@ def train(
     try:
         with refusing():
             callback = TensorBoard() if tensorboard else None
-            if seeds is not None and seeds < 1:
-                raise ValueError(f"--seeds must be at least 1, got {seeds}")
-            name_ = name_of(task)
+            name, together, numbers = name_of(task), seeds is not None, numbers_of(seed, seeds)
             look_here(task)
             asked = given(**options)
-            first = seed or 0
-            numbers = range(first, first + seeds) if seeds is not None else None
-            if cost is not None:
-                asked["cost"] = function(cost)
-            if cost_bounds is not None:
-                asked["cost_bounds"] = bounds_in(cost_bounds)
-            folder = out or default_folder(name_, asked, first, numbers)
-            wanted: Sequence[int] = numbers or [first]
-            together = numbers is not None
+            asked |= {} if cost is None else {"cost": function(cost)}
+            asked |= {} if cost_bounds is None else {"cost_bounds": bounds_in(cost_bounds)}
+            folder = out or default_folder(name, asked, numbers, together)
             if resume:
-                found, together = seeds_in(folder, together)
-                if numbers is None and seed is None:
-                    wanted = found
-                asked = resumed(name_, folder / f"seed-{found[0]}" if together else folder, asked)
+                there, together = seeds_in(folder, together)
+                numbers = there if seed is None and seeds is None else numbers
+                asked = resumed(name, folder / f"seed-{there[0]}" if together else folder, asked)
             asked |= further(set_, asked, tuple(options))
-            training = prepare(task, wanted, out=folder if together else [folder], resume=resume, **asked)
+            training = prepare(task, numbers, out=folder if together else [folder], resume=resume, **asked)
         training.run(progress=True, callback=callback)
     except KeyboardInterrupt:
         interrupted(task, training, folder)
     conclude(training.runs, folder, as_json)
+
+
+def numbers_of(seed: int | None, seeds: int | None) -> Sequence[int]:
+    """The seeds that --seed and --seeds ask for.
+
+    >>> list(numbers_of(None, None)), list(numbers_of(5, 2))
+    ([0], [5, 6])
+    """
+    if seeds is not None and seeds < 1:
+        raise ValueError(f"--seeds must be at least 1, got {seeds}")
+    return range(seed or 0, (seed or 0) + (seeds or 1))
 
 
 def bounds_in(text: str) -> tuple[float, ...]:
@@ -156,16 +164,16 @@ def bounds_in(text: str) -> tuple[float, ...]:
         raise ValueError(f"--cost-bounds takes two numbers, such as 0,1; got {text!r}") from error
 
 
-def default_folder(task: str, asked: dict[str, Any], seed: int, seeds: range | None) -> Path:
+def default_folder(task: str, asked: dict[str, Any], seeds: Sequence[int], together: bool) -> Path:
     """Where a run goes unless told otherwise.
 
-    >>> default_folder("CartSafe-v0", {"preset": "paper"}, 3, None).as_posix()
+    >>> default_folder("CartSafe-v0", {"preset": "paper"}, [3], together=False).as_posix()
     'runs/CartSafe-v0/pcces-paper-seed3'
-    >>> default_folder("CartSafe-v0", {}, 0, range(10)).as_posix()
+    >>> default_folder("CartSafe-v0", {}, range(10), together=True).as_posix()
     'runs/CartSafe-v0/pcces-default-seeds0-9'
     """
     name = f"{asked.get('algorithm', 'pcces')}-{asked.get('preset', 'default')}"
-    which = f"seed{seed}" if seeds is None else f"seeds{seeds[0]}-{seeds[-1]}"
+    which = f"seeds{seeds[0]}-{seeds[-1]}" if together else f"seed{seeds[0]}"
     return Path("runs") / task / f"{name}-{which}"
 
 
@@ -187,15 +195,8 @@ def resumed(task: str, path: Path, asked: dict[str, Any]) -> dict[str, Any]:
     # The others are compared in the end; with these changed, the run's settings would make no sense.
     check_same(path, config, {name: asked[name] for name in ("algorithm", "preset", "engine") if name in asked})
     names = (
-        "algorithm",
-        "preset",
-        "engine",
-        "workers",
-        "ray_address",
-        "step_timeout",
-        "confidence",
-        "certify_episodes",
-    )
+        "algorithm", "preset", "engine", "workers", "ray_address", "step_timeout", "confidence", "certify_episodes",
+    )  # fmt: skip
     kept = {name: config[name] for name in names if name in config}
     limits = {"threshold": config["thresholds"] or None, "entropy_bounds": from_json(config["entropy_bounds"])}
     limits["cost_bounds"] = tuple(bounds) if (bounds := (config.get("simulator") or {}).get("cost_bounds")) else None
@@ -227,7 +228,7 @@ def conclude(runs: Sequence[Run], folder: Path, as_json: bool) -> None:
         if len(runs) == 1:
             typer.echo(runs[0].words())
         else:
-            typer.echo(seeds_table(runs))
+            print_seeds(runs)
             typer.echo(f"{len(good)} of {len(runs)} certified with {100 * runs[0].config['confidence']:g} % confidence")
         typer.echo(f"report: {report}")
     for said in advice(runs):
@@ -258,7 +259,7 @@ def advice(runs: Sequence[Run]) -> list[str]:
     return said
 
 
-def seeds_table(runs: Sequence[Run]) -> str:
+def print_seeds(runs: Sequence[Run]) -> None:
     """Return, costs and certificate of every seed, and the means."""
     problem = runs[0].problem
     limits = [f"{name} (limit {t:g})" for name, t in zip(problem.cost_names, problem.thresholds)]
@@ -271,4 +272,4 @@ def seeds_table(runs: Sequence[Run]) -> str:
         )
     means = [math.fsum(values) / len(runs) for values in zip(*([r.final["return"], *r.final["costs"]] for r in runs))]
     rows.append(["mean", f"{means[0]:.4g}", *(f"{value:.3g}" for value in means[1:]), ""])
-    return text_table(["seed", "return", *limits, "certified"], rows)
+    print_table(["seed", "return", *limits, "certified"], rows)

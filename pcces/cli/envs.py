@@ -1,13 +1,11 @@
-"""`pcces envs`."""
+"""`pcces envs`: the tasks there are."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
-import typer
-
-from pcces.cli.common import Json, show, text_table
+from pcces.cli.common import Json, print_table, show
 from pcces.envs import make, tasks
 from pcces.envs.safety import NAMES
 from pcces.envs.safety.simulator import safety_simulator
@@ -25,17 +23,17 @@ def envs(as_json: Json = False) -> None:
     \b
     pcces envs
     """
-    found: list[Task | Simulator] = [make(name) for name in tasks()]
-    found += [replace(safety_simulator(name), name=f"{name}-v0") for name in NAMES]
+    known: list[Task | Simulator] = [make(name) for name in tasks()]
+    known += [replace(safety_simulator(name), name=f"{name}-v0") for name in NAMES]
     if as_json:
-        show({"tasks": [task_data(task) for task in found]})
+        show({"tasks": [task_data(task) for task in known]})
         return
     rows = []
-    for task in found:
+    for task in known:
         limits = ", ".join(f"{name} <= {t:g}" for name, t in zip(task.cost_names, task.thresholds)) or "none"
         low, high = task.entropy_bounds
         rows.append([task.name, actions(task), task.observation_size, task.max_steps, limits, f"{low:g} to {high:g}"])
-    typer.echo(text_table(["task", "actions", "observation", "steps", "costs", "entropy"], rows))
+    print_table(["task", "actions", "observation", "steps", "costs", "entropy"], rows)
 
 
 def actions(task: Task | Simulator) -> str:

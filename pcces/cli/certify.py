@@ -1,0 +1,61 @@
+"""`pcces certify`: a policy put to the test again."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from pcces.cli.common import (
+    CostAddress,
+    Greedy,
+    Json,
+    Modules,
+    OtherEngine,
+    RunFolders,
+    described,
+    playable,
+    refusing,
+    show,
+)
+
+
+def certify(
+    paths: RunFolders,
+    episodes: Annotated[
+        int | None, typer.Option(min=2, show_default="as many as the run's own certificate took")
+    ] = None,
+    confidence: Annotated[float, typer.Option(help="Between 0 and 1.")] = 0.95,
+    seed: Annotated[int, typer.Option(help="Other episodes.")] = 2_000_000,
+    greedy: Greedy = False,
+    engine: OtherEngine = None,
+    modules: Modules = None,
+    cost: CostAddress = None,
+    as_json: Json = False,
+) -> None:
+    """Put a run's policy to the test again.
+
+    Other fresh episodes decide; the run's own certificate stays as it is. Exit code 1 if it does not hold.
+
+    \b
+    pcces certify runs/CartSafe-v0/pcces-default-seed0 --episodes 10000 --confidence 0.99
+    """
+    with refusing():
+        if not 0 < confidence < 1:
+            raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
+        runs = playable(paths, modules, cost, engine)
+    tested = [run.certified(episodes, seed, confidence, engine, greedy=greedy) for run in runs]
+    if as_json:
+        show({"runs": [described(run) for run in tested]})
+    else:
+        for run in tested:
+            typer.echo(f"{run.path}: {run.words()}" if len(tested) > 1 else run.words())
+    failed = [run for run in tested if run.certificate is not None and not run.certificate.holds]
+    for run in failed:
+        if run.keeps_limits():
+            more = 4 * run.final["episodes"]
+            typer.echo(
+                f"{run.path}: the means keep their limits; more episodes may show it: --episodes {more}", err=True
+            )
+    if failed:
+        raise typer.Exit(1)

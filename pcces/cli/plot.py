@@ -1,0 +1,51 @@
+"""`pcces plot`: the curves of runs as a picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pcces.cli.common import (
+    Json,
+    Modules,
+    RunFolders,
+    announce,
+    loaded,
+    refusing,
+    together,
+)
+
+
+def plot(
+    paths: RunFolders,
+    out: Annotated[
+        Path | None, typer.Option(show_default="RUN/curves.png", help="The picture: .png, .pdf or .svg.")
+    ] = None,
+    modules: Modules = None,
+    as_json: Json = False,
+) -> None:
+    """Draw the curves of runs on one task.
+
+    Seeds become a mean with a band of one standard deviation, other differences lines of their own.
+
+    \b
+    pcces plot runs/CartSafe-v0/pcces-*
+    """
+    from pcces.report import charts, draw
+
+    with refusing():
+        runs = loaded(paths, modules)
+        names = sorted({run.config["task"] for run in runs})
+        if len(names) > 1:
+            raise ValueError(
+                f"a picture shows one task, these runs are of {', '.join(names)}; `pcces report` takes all"
+            )
+        if not any(run.metrics.get("iteration") for run in runs):
+            raise ValueError("there is nothing to draw yet: no iteration is finished")
+        path = out or together(paths) / "curves.png"
+        if path.suffix not in (".png", ".pdf", ".svg"):
+            raise ValueError(f"the picture must be a .png, .pdf or .svg, got {path}")
+    draw(charts(runs), path, names[0])
+    announce({"picture": path}, as_json)
