@@ -108,9 +108,9 @@ def test_an_actor_killed_in_the_middle_of_training_changes_nothing(pool, tmp_pat
             if number in (1, 2):
                 (deadly / f"{number}").touch()
             state, _ = engine.advance(state, 1)
-        assert engine.crew.pool.replaced >= 2
+        assert engine.arena.pool.replaced >= 2
     finally:
-        engine.close()
+        engine.arena.close()
     assert same(state, expected)
 
 
@@ -208,19 +208,19 @@ if __name__ == "__main__":
     second = cluster.add_node(num_cpus=1)
     engine = engine_for(simulator("tests/Slow-v0"), functools.partial(RayPool, workers=2, address=cluster.address))
     state, _ = engine.advance(engine.start(), 1)
-    assert engine.crew.pool.workers == 2
+    assert engine.arena.pool.workers == 2
     threading.Timer(0.3, lambda: cluster.remove_node(second, allow_graceful=False)).start()
     state, _ = engine.advance(state, 1)
-    fewer = engine.crew.pool.workers
+    fewer = engine.arena.pool.workers
     state, _ = engine.advance(state, 1)
     cluster.add_node(num_cpus=1)
     deadline = time.monotonic() + 60
-    while engine.crew.pool.workers < 2 and time.monotonic() < deadline:
+    while engine.arena.pool.workers < 2 and time.monotonic() < deadline:
         state, _ = engine.advance(state, 1)
     iterations = int(state.es.k[0])
     print(json.dumps({"k": iterations, "x": [float(v) for v in state.es.x[0]], "fewer": fewer,
-                      "workers": engine.crew.pool.workers, "replaced": engine.crew.pool.replaced}))
-    engine.close()
+                      "workers": engine.arena.pool.workers, "replaced": engine.arena.pool.replaced}))
+    engine.arena.close()
     ray.shutdown()
     cluster.shutdown()
 """

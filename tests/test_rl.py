@@ -7,19 +7,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from pcces.rl.on_device import program
 
-import pcces.rl.training as training
 from pcces.core.estimation import Estimate, estimate
-from pcces.engines.device import DeviceEngine, Player
+from pcces.engines.device import DeviceEngine
 from pcces.engines.keys import key
 from pcces.envs import make
 from pcces.envs.cartpole import CartPole
 from pcces.envs.task import Step
-from pcces.policies import train, train_seeds
-from pcces.rl import certify, checkpoints, iteration
+from pcces.policies import prepare, train, train_seeds
+from pcces.rl import certify, checkpoints, step
+from pcces.rl.device_arena import DeviceArena
+from pcces.rl.folder import load
 from pcces.rl.iterates import Candidates
-from pcces.rl.normalizer import Seen, identity, normalise
+from pcces.rl.normalizer import Seen, frozen, identity, normalise
 from pcces.rl.outcome import Outcome
 from pcces.rl.policy import Policy, forward
 from pcces.rl.problem import problem_for
@@ -175,19 +175,26 @@ def concluded(f_trial, c_trial, f_k, c_k, k=100, lost=(0, 0), **settings):
     """Whether a trial point is accepted, from four episodes of it and of the incumbent: f, mean and sum of squares of c.
     `lost` of each failed."""
     chosen = make_settings(surrogate="updates", normalise=False, sigma0=0.3, **settings)
-    learner = iteration.start(np.zeros(3), identity(np.zeros(2)), 1, chosen)
+    learner = step.start(np.zeros(3), identity(np.zeros(2)), 1, chosen)
     learner = learner._replace(es=learner.es._replace(k=np.asarray(k)))
     trial, incumbent = (
         np.array([[f, c + sign * math.sqrt(s / 4)] for sign in (1, -1, 1, -1)])
         for (f, (c, s)) in ((f_trial, c_trial), (f_k, c_k))
     )
     trial[: lost[0]], incumbent[: lost[1]] = np.inf, np.inf
-    d = np.ones(3)
-    seen = Seen(np.float64(0), np.zeros(2), np.zeros(2))
-    after, metrics = iteration.conclude(
-        Policy(2, make("CartPole-v1").actions, ()), learner, np.zeros((4, 3)), np.zeros(4), d, learner.moments, np.ones(3), trial,
-        incumbent, estimate(incumbent), None, learner.critic, seen, chosen,
-    )  # fmt: skip
+    proposal = step.Proposal(
+        incumbent=estimate(incumbent),
+        directions=np.zeros((4, 3)),
+        weights=np.zeros(4),
+        d=np.ones(3),
+        moments=learner.moments,
+        x_trial=np.ones(3),
+        guide=None,
+        critic=learner.critic,
+        seen=Seen(np.float64(0), np.zeros(2), np.zeros(2)),
+    )
+    policy = Policy(2, make("CartPole-v1").actions, ())
+    after, metrics = step.conclude(policy, learner, proposal, trial, incumbent, chosen)
     return bool(metrics["success"]), after
 
 
@@ -203,14 +210,14 @@ def test_acceptance_needs_sufficient_decrease():
 
 def test_a_trial_point_gets_the_benefit_of_the_doubt_about_f():
     trial, incumbent = (np.array([[f, 0.0] for f in fs]) for fs in ((3.0, 5.0, 4.0, 8.0), (1.0, 4.0, 1.0, 6.0)))
-    credited = partial(iteration.credited, trial, incumbent)
+    credited = partial(step.credited, trial, incumbent)
     error = np.std([2.0, 1.0, 3.0, 2.0], ddof=1) / 2
     assert credited(make_settings(doubt=0.5)) == pytest.approx(5.0 - 0.5 * error)
     apart = math.sqrt((trial[:, 0].var(ddof=1) + incumbent[:, 0].var(ddof=1)) / 4)
     assert credited(make_settings(doubt=1.0, common_random_numbers=False)) == pytest.approx(5.0 - apart)
     assert credited(make_settings("paper")) == 5.0
     failed = np.where(trial == 8.0, np.inf, trial)
-    assert iteration.credited(failed, incumbent, make_settings()) == np.inf
+    assert step.credited(failed, incumbent, make_settings()) == np.inf
 
 
 def test_a_broken_trial_is_refused_however_good_unless_the_incumbent_is_broken_too():
@@ -245,16 +252,16 @@ def test_the_first_iterations_only_collect():
 @pytest.mark.parametrize("xp", [np, jnp])
 def test_gradients_are_remembered_the_longer_the_shorter_steps_are(xp):
     chosen = make_settings(memory=0.5, m=3)
-    learner = iteration.start(xp.zeros(3), identity(xp.zeros(2)), 1, chosen)
+    learner = step.start(xp.zeros(3), identity(xp.zeros(2)), 1, chosen)
     learner = learner._replace(strategy=learner.strategy._replace(archive=xp.eye(3)))
     for sigma in (0.1, 2.0):
         learner = learner._replace(es=learner.es._replace(sigma=xp.asarray(sigma)))
-        found = iteration.remembered(learner, xp.asarray([0.0, 0.0, 7.0]), chosen)
+        found = step.remembered(learner, xp.asarray([0.0, 0.0, 7.0]), chosen)
         left = np.exp(-sigma / 0.5)
         np.testing.assert_allclose(found, [left, left**2, 1 + left**3], rtol=1e-5)
     gradient = xp.asarray([0.0, 0.0, 7.0])
-    assert iteration.remembered(learner, gradient, make_settings()) is gradient
-    assert np.array_equal(iteration.remembered(learner, 0 * gradient, chosen), xp.exp(-4 * xp.arange(1, 4)))
+    assert step.remembered(learner, gradient, make_settings()) is gradient
+    assert np.array_equal(step.remembered(learner, 0 * gradient, chosen), xp.exp(-4 * xp.arange(1, 4)))
 
 
 def test_sigma_es_follows_sigma_only_when_tied():
@@ -271,12 +278,12 @@ def test_numpy_and_jax_take_the_same_decisions():
     x0 = rng.normal(size=policy.size).astype(np.float32)
     results = []
     for xp in (np, jnp):
-        learner = iteration.start(xp.asarray(x0), identity(xp.zeros(2, dtype=xp.float32)), 1, chosen)
+        learner = step.start(xp.asarray(x0), identity(xp.zeros(2, dtype=xp.float32)), 1, chosen)
         generator = np.random.default_rng(1)
         successes = []
         for _ in range(60):
             z = xp.asarray(generator.normal(size=(4, policy.size + chosen.m)).astype(np.float32))
-            directions, points = iteration.population(learner, z, chosen)
+            directions, points = step.population(learner, z, chosen)
 
             def outputs(x, xp=xp):
                 return xp.stack([xp.sum((x - 1) ** 2, axis=-1), xp.sum(x, axis=-1) - 1], axis=-1)
@@ -286,17 +293,15 @@ def test_numpy_and_jax_take_the_same_decisions():
 
             samples = exact(learner.es.x)
             incumbent = estimate(samples)
-            weights, d, moments = iteration.direction(learner, directions, outputs(points), incumbent, chosen)
-            several = iteration.lengthened(d, xp.full((policy.size,), 0.01, dtype=xp.float32), chosen)
-            found = iteration.merit(learner, outputs(learner.es.x + several), incumbent, chosen)
+            weights, d, moments = step.direction(learner, directions, outputs(points), incumbent, chosen)
+            several = step.lengthened(d, xp.full((policy.size,), 0.01, dtype=xp.float32), chosen)
+            found = step.merit(learner, outputs(learner.es.x + several), incumbent, chosen)
             d = several[int(xp.argmin(found))]
-            x_trial = iteration.trial_point(learner, d, chosen)
+            x_trial = step.trial_point(learner, d, chosen)
             seen = Seen(*(xp.asarray(v, dtype=xp.float32) for v in (3.0, [1.0, 2.0], [4.0, 5.0])))
-            surrogate = xp.asarray(generator.normal(size=policy.size).astype(np.float32))
-            learner, metrics = iteration.conclude(
-                policy, learner, directions, weights, d, moments, x_trial, exact(x_trial), samples, incumbent, surrogate,
-                learner.critic, seen, chosen,
-            )  # fmt: skip
+            guide = xp.asarray(generator.normal(size=policy.size).astype(np.float32))
+            proposal = step.Proposal(incumbent, directions, weights, d, moments, x_trial, guide, learner.critic, seen)
+            learner, metrics = step.conclude(policy, learner, proposal, exact(x_trial), samples, chosen)
             successes.append(bool(metrics["success"]))
         results.append((successes, np.asarray(learner.es.x), float(learner.es.sigma)))
     assert results[0][0] == results[1][0]
@@ -346,8 +351,7 @@ def test_seeds_together_are_each_seed_alone():
 
 def test_runs_that_differ_in_their_seeds_alone_are_compiled_once():
     one, other, stricter = (
-        training.prepare("CartSafe-v0", [seed], **TINY, **given)
-        for seed, given in ((0, {}), (1, {}), (1, {"threshold": 0.01}))
+        prepare("CartSafe-v0", [seed], **TINY, **given) for seed, given in ((0, {}), (1, {}), (1, {"threshold": 0.01}))
     )
     assert one.engine._iterations is other.engine._iterations is not stricter.engine._iterations
 
@@ -361,12 +365,12 @@ def test_an_interrupted_run_resumes_to_the_same_policy(tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         train("CartSafe-v0", out=tmp_path / "cut", callback=stop, **(TINY | {"iterations": 25}))
-    assert training.load(tmp_path / "cut").x is None
+    assert load(tmp_path / "cut").x is None
     again = train("CartSafe-v0", out=tmp_path / "cut", resume=True, **(TINY | {"iterations": 25}))
     assert np.array_equal(again.x, whole.x)
     assert again.metrics["return"] == whole.metrics["return"]
     assert again.final == whole.final
-    loaded = training.load(tmp_path / "cut")
+    loaded = load(tmp_path / "cut")
     assert np.array_equal(loaded.x, whole.x)
     assert loaded.certificate == whole.certificate
     assert loaded.words() == whole.words()
@@ -382,7 +386,7 @@ def test_a_run_that_goes_on_for_longer_ends_as_if_it_had_been_as_long_from_the_s
     longer = trained("longer", 22, resume=True)
     assert len(first.metrics["return"]) == 12 and longer.metrics["return"] == whole.metrics["return"]
     assert np.array_equal(longer.x, whole.x) and longer.final == whole.final
-    assert training.load(tmp_path / "longer").words() == whole.words()
+    assert load(tmp_path / "longer").words() == whole.words()
     assert trained("longer", 12, resume=True).final == longer.final  # it is as long as that: nothing to do
 
     def stop(runs):
@@ -390,7 +394,7 @@ def test_a_run_that_goes_on_for_longer_ends_as_if_it_had_been_as_long_from_the_s
 
     with pytest.raises(KeyboardInterrupt):
         trained("longer", 40, resume=True, callback=stop)
-    cut = training.load(tmp_path / "longer")
+    cut = load(tmp_path / "longer")
     assert cut.x is None and cut.certificate is None
     done = len(cut.metrics["return"])
     with pytest.raises(ValueError, match=f"has {done} iterations already: with iterations={done} it ends here"):
@@ -441,7 +445,7 @@ def test_metrics_of_another_version_keep_their_columns(tmp_path):
     assert {len(column) for column in found.values()} == {8}
     assert np.isnan(found["sigma_es"]).tolist() == [True] * 6 + [False] * 2
     assert np.isnan(found["spread"]).tolist() == [False] * 6 + [True] * 2
-    assert len(training.load(tmp_path / "run").metrics["return"]) == 8
+    assert len(load(tmp_path / "run").metrics["return"]) == 8
 
 
 def test_a_run_stopped_before_its_first_iteration_has_no_metrics_yet(tmp_path, monkeypatch):
@@ -452,7 +456,7 @@ def test_a_run_stopped_before_its_first_iteration_has_no_metrics_yet(tmp_path, m
         patch.setattr(DeviceEngine, "advance", stop)
         with pytest.raises(KeyboardInterrupt):
             train("CartSafe-v0", out=tmp_path / "run", report=False, **TINY)
-    assert training.load(tmp_path / "run").metrics["iteration"] == []
+    assert load(tmp_path / "run").metrics["iteration"] == []
     run = train("CartSafe-v0", out=tmp_path / "run", report=False, resume=True, **TINY)
     assert len(run.metrics["return"]) == 6
 
@@ -506,7 +510,7 @@ def test_settings_at_the_edge_of_what_makes_sense_are_taken():
 
 
 def test_what_cannot_be_trained_is_refused_before_any_work(tmp_path):
-    with pytest.raises(ValueError, match="did you mean CartSafe-v0"):
+    with pytest.raises(ValueError, match="did you mean 'CartSafe-v0'"):
         train("CartSaef-v0")
     with pytest.raises(ValueError, match="even number"):
         train("CartSafe-v0", population=7)
@@ -551,11 +555,16 @@ def fixed_policy(task, right):
     return policy, np.zeros(policy.size, np.float32) + np.eye(policy.size, dtype=np.float32)[-1] * right
 
 
+def fresh_episodes(task, policy):
+    """What plays them, as certificates take it."""
+    return DeviceArena(task, policy, problem_for(task, 0.0), 1.0).fresh
+
+
 def test_an_unsafe_policy_is_refused_and_a_safe_one_certified():
     task = make("CartSafe-v0")
     policy, x = fixed_policy(task, 0.0)  # coin flips stay near the middle most of the time, but not always
-    normalizer = certify.normalizer_of(np.zeros(4, np.float32), np.ones(4, np.float32))
-    play = Player(task, policy).play
+    normalizer = frozen(np.zeros(4, np.float32), np.ones(4, np.float32))
+    play = fresh_episodes(task, policy)
     mean_cost = float(play(x, normalizer, 4000, 7).costs.mean())
     for threshold, expected in ((mean_cost + 8, True), (mean_cost - 1, False)):
         problem = problem_for(task, 1e-4, threshold)
@@ -568,17 +577,19 @@ def test_an_unsafe_policy_is_refused_and_a_safe_one_certified():
 def test_the_most_that_an_episode_can_cost_is_in_range_however_it_is_rounded(threshold):
     task = TwoCosts()
     policy, x = fixed_policy(task, 0.0)
-    normalizer = certify.normalizer_of(np.zeros(4, np.float32), np.ones(4, np.float32))
+    normalizer = frozen(np.zeros(4, np.float32), np.ones(4, np.float32))
     problem = problem_for(task, 0.0, threshold=(threshold, 100.0))
-    certificate, outcome = certify.certify(task, policy, problem, Player(task, policy).play, x, normalizer, 64, seed=1)
+    certificate, outcome = certify.certify(
+        task, policy, problem, fresh_episodes(task, policy), x, normalizer, 64, seed=1
+    )
     assert np.all(outcome.costs[0] == 7) and certificate.holds is (threshold > 7)
 
 
 def test_entropy_bounds_are_certified_too():
     task = make("CartPole-v0")
     policy, x = fixed_policy(task, 0.0)
-    normalizer = certify.normalizer_of(np.zeros(4, np.float32), np.ones(4, np.float32))
-    play = Player(task, policy).play
+    normalizer = frozen(np.zeros(4, np.float32), np.ones(4, np.float32))
+    play = fresh_episodes(task, policy)
     entropy = float(play(x, normalizer, 2000, 7).entropy.mean())  # log 2 a step
     for bounds, expected in (((0.0, entropy + 2), True), ((0.0, entropy - 1), False), ((entropy + 1, 200.0), False)):
         problem = problem_for(task, 0.0, entropy_bounds=bounds)
@@ -719,16 +730,16 @@ def test_a_candidate_known_for_longer_stands_before_one_of_few_episodes():
 
 def test_momentum_gathers_what_samples_keep_saying_and_scales_coordinates_alike():
     chosen = make_settings(recombination="adam", population=4)
-    learner = iteration.start(np.zeros(4), identity(np.zeros(2)), 0, chosen)
+    learner = step.start(np.zeros(4), identity(np.zeros(2)), 0, chosen)
     said = np.array([5.0, -0.01, 0.0, 3.0])
     for k in range(5):
-        d, moments = iteration.recombined(learner, said, chosen)
+        d, moments = step.recombined(learner, said, chosen)
         learner = learner._replace(moments=moments, es=learner.es._replace(k=np.asarray(k + 1)))
     np.testing.assert_allclose(d, [0.5, -0.5, 0.0, 0.5], atol=1e-4)  # of length about one, whatever the units
-    d, _ = iteration.recombined(learner, -said, chosen)
+    d, _ = step.recombined(learner, -said, chosen)
     assert d[0] > 0  # one contrary word does not turn it round
-    assert iteration.recombined(learner, said, make_settings(recombination="mean"))[0] is said
-    assert not iteration.recombined(learner, said, make_settings(recombination="none"))[0].any()
+    assert step.recombined(learner, said, make_settings(recombination="mean"))[0] is said
+    assert not step.recombined(learner, said, make_settings(recombination="none"))[0].any()
     with pytest.raises(ValueError, match="memory is of policy gradients"):
         make_settings(memory=1.0, surrogate="updates")
     with pytest.raises(ValueError, match="which kl=0 leaves out"):
@@ -739,13 +750,13 @@ def test_momentum_gathers_what_samples_keep_saying_and_scales_coordinates_alike(
 
 def test_samples_are_ranked_by_what_a_constraint_takes_up_unless_it_is_far_away():
     chosen = make_settings(population=4, shaping="raw")
-    learner = iteration.start(np.zeros(1), identity(np.zeros(2)), 1, chosen)
+    learner = step.start(np.zeros(1), identity(np.zeros(2)), 1, chosen)
     directions = np.array([[1.0], [2.0], [-1.0], [-2.0]])
 
     def weights(costs, incumbent, price=1.0):
         y = np.stack([np.zeros(4), np.array(costs)], axis=1)
         known = Estimate(np.float64(4), np.array([0.0, incumbent]), np.zeros(2))
-        return iteration.direction(learner._replace(prices=np.array([price])), directions, y, known, chosen)[0]
+        return step.direction(learner._replace(prices=np.array([price])), directions, y, known, chosen)[0]
 
     below = [-3.0, -1.0, -1.0, -1.0]
     far = weights(below, incumbent=-1.0)
@@ -759,11 +770,11 @@ def test_a_price_rises_when_its_limit_stops_a_step_and_falls_when_it_is_kept():
     chosen = make_settings()
     prices, broken = np.array([1.0, 1.0]), np.array([True, False])
     rises, falls = chosen.price_growth, chosen.price_shrink
-    assert iteration.repriced(prices, broken, np.bool_(False), chosen).tolist() == [rises, falls]
-    assert iteration.repriced(prices, broken, np.bool_(True), chosen).tolist() == [1.0, falls]  # a step on the way back
+    assert step.repriced(prices, broken, np.bool_(False), chosen).tolist() == [rises, falls]
+    assert step.repriced(prices, broken, np.bool_(True), chosen).tolist() == [1.0, falls]  # a step on the way back
     for _ in range(2000):
-        prices = iteration.repriced(prices, broken, np.bool_(False), chosen)
-    assert prices.tolist() == [iteration.PRICES, 1 / iteration.PRICES]
+        prices = step.repriced(prices, broken, np.bool_(False), chosen)
+    assert prices.tolist() == [step.PRICES, 1 / step.PRICES]
 
 
 class Weighed(CartPole):
@@ -779,7 +790,7 @@ class Weighed(CartPole):
 def test_what_never_changes_is_left_alone_and_what_is_reported_is_without_the_penalty_on_weights():
     task, chosen = Weighed(), make_settings(population=32, initial_tries=32, episodes=32, metric_episodes=32, l2=1.0)
     policy, problem = policy_for(task), problem_for(task, chosen.mu)
-    engine = DeviceEngine(task, policy, program(task, policy, problem, chosen), [0])
+    engine = DeviceEngine(step.program(DeviceArena(task, policy, problem, chosen.discount), chosen), [0])
     _, metrics = engine.advance(engine.start(), 5)
     assert np.all(metrics["std"][..., -1] == 1) and not np.any(metrics["std"][..., :-1] == 1)
     assert np.allclose(metrics["mean"][..., -1], 9.81)

@@ -12,12 +12,13 @@ from pcces.engines.keys import key
 from pcces.envs import make
 from pcces.envs.task import Continuous, Discrete, Step, Task
 from pcces.rl import surrogate
+from pcces.rl.device_arena import DeviceArena
 from pcces.rl.normalizer import identity, normalise
-from pcces.rl.on_device import program
 from pcces.rl.policy import Policy, forward
 from pcces.rl.problem import problem_for
 from pcces.rl.rollout import CHUNK, rollout
 from pcces.rl.settings import make_settings
+from pcces.rl.step import program
 
 
 def setting(name, batch, hidden=(10, 10), seed=0):
@@ -157,10 +158,11 @@ def test_devices_that_share_an_iteration_come_to_what_one_comes_to():
     settings = make_settings(
         population=8, initial_tries=4, warm_up=1, episodes=4, metric_episodes=4, kl_measured=True, memory=1.0
     )
-    prog = program(task, policy, problem_for(task, settings.mu), settings)
+    arena = DeviceArena(task, policy, problem_for(task, settings.mu), settings.discount)
+    iteration = program(arena, settings)
     results = []
     for devices in jax.devices()[:1], jax.devices()[:2]:
-        engine = DeviceEngine(task, policy, prog, [0], devices)
+        engine = DeviceEngine(iteration, [0], devices)
         assert engine.mesh.size == len(devices)
         results.append(engine.advance(engine.start(), 2)[1])
     one, two = results

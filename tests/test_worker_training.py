@@ -10,17 +10,18 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import simulators  # noqa: F401  registers the tests' environments
-from pcces.rl.crew import Crew
-from pcces.rl.on_device import learn_from, program
-from pcces.rl.on_workers import PCCESDriver, WorkerEngine
 
+from pcces.engines.arena import Group
 from pcces.engines.device import DeviceEngine, alone
 from pcces.engines.keys import key
 from pcces.engines.processes import LocalPool
+from pcces.engines.stepwise import StepwiseEngine
 from pcces.envs import make
 from pcces.envs.simulator import simulator
 from pcces.policies import train
-from pcces.rl import crew, iteration, surrogate
+from pcces.rl import step, surrogate, worker_arena
+from pcces.rl.device_arena import DeviceArena
+from pcces.rl.lesson import joined
 from pcces.rl.normalizer import identity
 from pcces.rl.outcome import Outcome
 from pcces.rl.policy import Policy
@@ -28,8 +29,9 @@ from pcces.rl.problem import problem_for
 from pcces.rl.progress import EpisodeProgress
 from pcces.rl.rollout import rollout
 from pcces.rl.settings import make_settings
-from pcces.rl.where import close, find
-from pcces.rl.worker import Chunk, EpisodeWorker, Played, Shared, Steps, learnt
+from pcces.envs.lookup import resolve
+from pcces.rl.worker import Chunk, Episode, EpisodeWorker, Shared, Steps
+from pcces.rl.worker_arena import WorkerArena
 
 SMALL = dict(
     population=8,
@@ -61,8 +63,8 @@ def engine_for(sim, pool=None, seeds=(0,), step_timeout=None, **settings):
     chosen = make_settings(**{**SMALL, **settings})
     policy = Policy(sim.observation_size, sim.actions, chosen.hidden)
     pool, problem = pool or functools.partial(LocalPool, workers=2), problem_for(sim, chosen.mu)
-    crew = Crew(sim, policy, problem, chosen.discount, pool, iteration.search(chosen), step_timeout)
-    return WorkerEngine(crew, PCCESDriver(crew, problem, chosen), seeds)
+    arena = WorkerArena(sim, policy, problem, chosen.discount, pool, step.search(chosen), step_timeout)
+    return StepwiseEngine(arena, step.program(arena, chosen), seeds)
 
 
 def trained(sim, iterations=4, pool=None, **options):
@@ -71,7 +73,7 @@ def trained(sim, iterations=4, pool=None, **options):
     try:
         return engine.advance(engine.start(), iterations)
     finally:
-        engine.close()
+        engine.arena.close()
 
 
 @pytest.mark.parametrize("name", ["CartPole-v1", "Pendulum-v1"])
@@ -91,7 +93,7 @@ def test_states_keep_their_types_and_move():
         after, metrics = engine.advance(first, 5)
         template = engine.template()
     finally:
-        engine.close()
+        engine.arena.close()
     for state in (after, template):
         assert [leaf.dtype for leaf in leaves(state)] == [leaf.dtype for leaf in leaves(first)]
         assert [leaf.shape for leaf in leaves(state)] == [leaf.shape for leaf in leaves(first)]
@@ -105,12 +107,12 @@ def test_going_on_from_a_state_is_the_same_as_not_having_stopped():
     try:
         half, _ = engine.advance(engine.start(), 2)
     finally:
-        engine.close()
+        engine.arena.close()
     engine = engine_for(sim)
     try:
         resumed, _ = engine.advance(half, 3)
     finally:
-        engine.close()
+        engine.arena.close()
     assert same(resumed, trained(sim, 5)[0])
 
 
@@ -121,27 +123,30 @@ def test_workers_learn_from_an_episode_what_the_device_learns(name):
     policy = Policy(task.observation_size, task.actions, settings.hidden)
     rng = np.random.default_rng(0)
     x = rng.normal(size=policy.size).astype(np.float32) / 3
-    learner = iteration.start(jnp.asarray(x), identity(jnp.zeros(task.observation_size)), 1, settings)
+    problem = problem_for(task, settings.mu)
+    normalizer = identity(np.zeros(task.observation_size, np.float32))
+    learner = step.start(jnp.asarray(x), identity(jnp.zeros(task.observation_size)), len(problem.names), settings)
     weights = jnp.asarray(rng.normal(size=learner.critic.weights.shape), jnp.float32)
     archive = jnp.eye(2, policy.size)
     learner = learner._replace(
         critic=learner.critic._replace(weights=weights), strategy=learner.strategy._replace(archive=archive)
     )
-    columns = jnp.broadcast_to(jnp.asarray(x)[:, None], (policy.size, batch))
-    keys = jax.random.split(key(0), batch)
+    learning = step.learning(learner, problem, settings)
+    arena = DeviceArena(task, policy, problem, settings.discount)
 
     def on_device(keys):
-        played = rollout(task, policy, columns, learner.normalizer, keys, record=True)[1]
-        return played, learn_from(policy, task, settings, learner, columns, played)
+        _, lesson = arena.play([Group(jnp.asarray(x)[None], keys, learn=True)], learner.normalizer, learning)
+        columns = jnp.broadcast_to(jnp.asarray(x)[:, None], (policy.size, batch))
+        steps = rollout(task, policy, columns, learner.normalizer, keys, record=True)[1]  # the same, step by step
+        return steps, step.guidance(policy, learner, lesson, settings)
 
-    played, (gradient, stride, critic, _) = alone(on_device)(keys)
+    played, (gradient, stride, critic) = alone(on_device)(jax.random.split(key(0), batch))
 
     sim, _ = find(name, "local")
     worker = EpisodeWorker(sim, policy, settings.discount)
-    normalizer = identity(np.zeros(task.observation_size, np.float32))
-    prices = np.asarray(iteration.cost_prices(learner, len(task.cost_names), settings))
-    shared = Shared(x, normalizer, np.asarray(weights), prices=prices)
-    taught = []
+    numbers = learning._replace(critic=np.asarray(weights), prices=np.asarray(learning.prices))
+    shared = Shared(x, normalizer, numbers)
+    lessons = []
     for b in range(batch):
         alive = np.asarray(played.alive[:, b]) > 0
         observations, rewards, costs = (
@@ -149,15 +154,13 @@ def test_workers_learn_from_an_episode_what_the_device_learns(name):
         )
         actions = np.asarray(played.actions[..., b])[alive].T
         steps = Steps(observations, actions, rewards, costs, observations[:, -1], False)
-        outcome = Outcome(*(np.zeros(1),) * 5)
-        taught.append(Played(outcome, *worker._learnt(Chunk((), settings.lesson), shared, x, steps)))
-    together = learnt(taught)
+        lessons.append(worker._learnt(Chunk((), learn=True), shared, x, steps)[0])
+    together = joined(lessons)
     scale = np.abs(together.gradient).max()
     np.testing.assert_allclose(gradient, together.gradient, rtol=1e-3, atol=1e-4 * scale)
     np.testing.assert_allclose(critic.moment, together.moment, rtol=1e-3, atol=1e-4 * np.abs(together.moment).max())
-    count, states = np.float32(together.seen[0]), together.states
-    assert states.shape == (task.observation_size, batch * surrogate.STATES)
-    _, here = iteration.guidance(policy, learner, together.gradient, together.information, count, states, settings)
+    assert together.states.shape == (task.observation_size, batch * surrogate.STATES)
+    _, here, _ = step.guidance(policy, learner, together, settings)
     np.testing.assert_allclose(stride, here, rtol=2e-2, atol=2e-2 * np.abs(here).max())
 
 
@@ -197,9 +200,9 @@ def test_workers_killed_in_the_middle_change_nothing(tmp_path):
             if number in (1, 2):
                 (deadly / f"{number}").touch()
             state, _ = engine.advance(state, 1)
-        replaced = engine.crew.pool.replaced
+        replaced = engine.arena.pool.replaced
     finally:
-        engine.close()
+        engine.arena.close()
     assert replaced >= 2 and same(state, expected) and not metrics["failed_episodes"].any()
 
 
@@ -218,11 +221,12 @@ def test_episodes_that_fail_are_counted_and_named_by_a_seed_that_brings_them_bac
             assert len(logged) <= 3 * len({why.partition(";")[0] for _, why in logged})  # the same is not told for ever
             words = {"raise": "ArithmeticError: contact", "hang": "timeout", "exit": "exit code 7"}
             assert all(words.get(kind, "returned nan or inf") in why for _, why in logged)
-            x, normalizer = np.zeros(engine.crew.policy.size, np.float32), identity(np.zeros(1, np.float32))
+            x, normalizer = np.zeros(engine.arena.policy.size, np.float32), identity(np.zeros(1, np.float32))
             seeds = [int(logged[0][0]), 4]
-            again = engine.crew.play_point(x, normalizer, seeds)
+            engine.arena.pool.share(Shared(x, normalizer))
+            (again,) = engine.arena.play_groups([([Episode(-1, 1, seed) for seed in seeds], False, False)])
         finally:
-            engine.close()
+            engine.arena.close()
     assert [seed for seed, _ in again.errors] == seeds[:1]
     assert list(np.isfinite(again.outcome.returns)) == [False, True]
 
@@ -232,7 +236,7 @@ def test_failed_episodes_make_a_policy_infeasible_never_better():
     try:
         _, metrics = engine.advance(engine.start(), 6)
     finally:
-        engine.close()
+        engine.arena.close()
     failed = ~np.isfinite(metrics["estimate"].mean[0, :, 0])
     assert np.all(np.isfinite(metrics["x"])) and np.all(np.isfinite(metrics["return"]))
     assert failed.any() or not metrics["failed_episodes"].any()
@@ -243,17 +247,16 @@ def test_failed_episodes_make_a_policy_infeasible_never_better():
 
 def test_worker_and_device_agree_on_a_policys_returns():
     """Gymnasium's CartPole in a worker, ours on the device: the same mean return, length and entropy of one policy."""
-    from pcces.engines.device import Player
-
     task, sim, episodes = make("CartPole-v1"), simulator("CartPole-v1"), 1000
     engine = engine_for(sim, hidden=(10, 10))
-    x = np.random.default_rng(9).standard_normal(engine.crew.policy.size).astype(np.float32)
+    x = np.random.default_rng(9).standard_normal(engine.arena.policy.size).astype(np.float32)
     normalizer = identity(np.zeros(4, np.float32))._replace(std=np.array([0.5, 0.5, 0.1, 0.5], np.float32))
     try:
-        theirs = engine.play(x, normalizer, episodes, seed=1)
+        theirs = engine.arena.fresh(x, normalizer, episodes, seed=1)
     finally:
-        engine.close()
-    ours = Player(task, engine.crew.policy).play(x, normalizer, episodes, seed=1)
+        engine.arena.close()
+    arena = DeviceArena(task, engine.arena.policy, problem_for(task, 0.0), 1.0)
+    ours = arena.fresh(x, normalizer, episodes, seed=1)
     assert theirs.returns.std() > 1
     for name in ("returns", "length", "entropy"):
         a, b = (np.asarray(getattr(outcome, name), dtype=float) for outcome in (theirs, ours))
@@ -263,7 +266,7 @@ def test_worker_and_device_agree_on_a_policys_returns():
 
 
 def test_long_evaluations_say_how_far_they_are(capsys, monkeypatch):
-    monkeypatch.setattr(crew, "PIECE", 4)
+    monkeypatch.setattr(worker_arena, "PIECE", 4)
     run = train(
         "CartPole-v0", engine="local", workers=1, iterations=1, population=4, episodes=2, metric_episodes=2,
         member_episodes=1, certify_episodes=4, initial_tries=1, hidden=(2,), progress=False, report=False,
@@ -282,16 +285,18 @@ def test_points_played_together_are_each_point_alone():
     sim = simulator("CartPole-v1", max_steps=60)
     engine = engine_for(sim)
     try:
-        crew = engine.crew
-        rng = np.random.default_rng(0)
-        points = rng.normal(size=(3, crew.policy.size)).astype(np.float32)
+        rng, seeds = np.random.default_rng(0), np.array([5, 6, 7, 8])
+        points = rng.normal(size=(3, engine.arena.policy.size)).astype(np.float32)
         plain = identity(np.zeros(4, np.float32))
-        together = crew.play_points(points, plain, [5, 6, 7, 8])
-        alone = [crew.play_point(x, plain, [5, 6, 7, 8]) for x in points]
-        assert all(same(a.outcome, b.outcome) for a, b in zip(together, alone))
-        assert not same(together[0].outcome, together[1].outcome)
+        groups = Group(points[:2], np.tile(seeds, 2)), Group(points[2:], seeds)
+        (two, last), lesson = engine.arena.play(groups, plain)
+        assert lesson is None
+        together = [Outcome(*(part[..., i * 4 : i * 4 + 4] for part in two)) for i in range(2)] + [last]
+        alone = [engine.arena.play([Group(x[None], seeds)], plain)[0][0] for x in points]
+        assert all(same(a, b) for a, b in zip(together, alone))
+        assert not same(together[0], together[1])
     finally:
-        engine.close()
+        engine.arena.close()
 
 
 @pytest.mark.parametrize("where", ["device", "workers"])
@@ -301,15 +306,17 @@ def test_the_surrogate_knows_what_costs_are_priced_at(where):
         if where == "workers":
             sim = replace(simulator("pcces/CartSafe-v0"), thresholds=(30.0,))
             engine = engine_for(sim, initial_tries=1, **settings)
+            arena = engine.arena
         else:
             task, chosen = make("CartSafe-v0"), make_settings(**{**SMALL, "initial_tries": 1, **settings})
             policy, problem = Policy(task.observation_size, task.actions, chosen.hidden), problem_for(task, chosen.mu)
-            engine = DeviceEngine(task, policy, program(task, policy, problem, chosen), [0])
+            arena = DeviceArena(task, policy, problem, chosen.discount)
+            engine = DeviceEngine(step.program(arena, chosen), [0])
         try:
             start = engine.start()
             states = [engine.advance(start._replace(prices=0 * start.prices + price), 1)[0] for price in prices]
         finally:
-            close(engine)
+            arena.close()
         return [np.asarray(state.strategy.archive[0, 0]) for state in states]
 
     cheap, dear = surrogates((0.1, 10.0))
