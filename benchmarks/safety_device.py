@@ -13,17 +13,17 @@ import jax
 import jax.numpy as jnp
 
 from pcces.engines.keys import key
+from pcces.envs.lookup import resolve
 from pcces.rl.normalizer import identity
 from pcces.rl.policy import Policy
 from pcces.rl.rollout import rollout
-from pcces.rl.where import find
 
 TASKS = ("PointGoal1-v0", "PointButton1-v0", "CarGoal1-v0")
 
 
 def rate(name: str, episodes: int, rounds: int) -> tuple[float, float]:
     """Steps a second, and seconds until the first rollout was there."""
-    task, _ = find(name, "device")
+    task, _ = resolve(name, "device")
     policy = Policy(task.observation_size, task.actions, (10, 10))
     x = policy.init(jax.random.normal(key(0), (policy.size,)))
     start = identity(jnp.zeros(task.observation_size))

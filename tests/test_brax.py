@@ -7,7 +7,8 @@ import pytest
 
 import pcces
 from pcces.envs import registry
-from pcces.rl import where
+from pcces.envs.lookup import resolve
+from pcces.rl.request import GAUSSIAN, slow_settings
 from pcces.rl.settings import SLOW
 
 jax = pytest.importorskip("jax")
@@ -28,20 +29,20 @@ def test_without_brax_its_tasks_are_not_listed_and_the_error_names_the_extra(mon
 @brax
 def test_what_there_is_not_is_refused_with_what_there_is():
     with pytest.raises(ValueError, match="unknown environment of Brax 'horse'; there are ant, hopper"):
-        where.find("brax/horse")
+        resolve("brax/horse")
     with pytest.raises(ValueError, match="unknown backend of Brax 'fast'; there are spring"):
-        where.find("brax/ant-fast")
+        resolve("brax/ant-fast")
     with pytest.raises(ValueError, match="brax/ant runs on the device engine only"):
-        where.find("brax/ant", "local")
+        resolve("brax/ant", "local")
 
 
 @brax
 def test_brax_starts_calm_and_within_its_entropy_bounds():
     assert set(registry.BRAX) <= set(pcces.envs.tasks())
     for name in registry.BRAX:
-        task, engine = where.find(name)
-        first = where.first_settings(task, engine, task.entropy_bounds, SLOW)
-        entropy = task.max_steps * task.actions.size * (first.get("log_std", 0.0) + where.GAUSSIAN)
+        task, engine = resolve(name)
+        first = slow_settings(task, engine, task.entropy_bounds, SLOW)
+        entropy = task.max_steps * task.actions.size * (first.get("log_std", 0.0) + GAUSSIAN)
         assert engine == "device" and first["initial_tries"] == 1
         assert task.entropy_bounds[0] < entropy < task.entropy_bounds[1]
 

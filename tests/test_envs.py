@@ -15,9 +15,10 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from pcces.envs import Continuous, Discrete, Step, Task, make, register_task, registry, tasks
+from pcces.envs import Continuous, Discrete, Step, Task, make, register_task, registry, safety, tasks
 from pcces.envs.delayed import Delayed
 from pcces.envs.gymnasium_adapter import TaskEnv
+from pcces.envs.lookup import resolve
 
 GYMNASIUM = ("CartPole-v1", "CartPole-v0", "Acrobot-v1", "Pendulum-v1", "MountainCar-v0", "MountainCarContinuous-v0")
 KEY = jax.random.key(0)
@@ -362,14 +363,58 @@ def test_tasks_are_values():
 
 
 def test_unknown_names_suggest_the_nearest():
-    with pytest.raises(ValueError, match=r"unknown task 'CartSave-v0'; did you mean CartSafe-v0, "):
+    with pytest.raises(ValueError, match=r"unknown task 'CartSave-v0'; did you mean 'CartSafe-v0' or "):
         make("CartSave-v0")
-    with pytest.raises(ValueError, match=r"unknown task 'zzz'; pcces.envs.tasks\(\) lists all"):
+    with pytest.raises(ValueError, match="unknown task 'zzz'; there are CartPole-v1, CartPole-v0, "):
         make("zzz")
     with pytest.raises(TypeError, match="a task is given by its id"):
         make(3)
     task = make("CartSafe-v0")
     assert make(task) is task
+
+
+# ---------- which task somebody means ----------
+
+
+def test_finding_a_task_imports_only_what_it_is_made_of():
+    code = """
+import sys
+sys.modules["gymnasium"] = None  # as if it were not installed
+from pcces.envs.lookup import resolve, task_of_run
+task, engine = resolve("CartSafe-v0")
+assert (task.name, engine) == ("CartSafe-v0", "device") and task_of_run("CartSafe-v0") == task
+strangers = [name for name in sys.modules if name.startswith(("pcces.envs.safety", "mujoco", "brax", "ray", "pcces.rl"))]
+assert not strangers, strangers
+assert resolve("SafetyPointGoal1-v0", "device")[0].name == "pcces/PointGoal1-v0"
+assert "pcces.envs.safety.tasks" in sys.modules and "mujoco" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_scenes_are_known_by_name_without_importing_them():
+    assert registry.SCENES == safety.NAMES
+    assert [safety.scene(name).agent.name + safety.scene(name).task.name for name in safety.NAMES] == [
+        name[:-1] for name in registry.SCENES
+    ]
+
+
+def late(observation, action, info):
+    return 1.0
+
+
+@pytest.mark.parametrize("task", ["CartSafe-v0", "SafetyPointGoal1-v0"])
+def test_a_task_in_jax_takes_no_cost_function(task):
+    with pytest.raises(ValueError, match="a task in JAX has its own costs: a cost function needs engine='local'"):
+        resolve(task, "device", cost=late)
+
+
+def test_what_nobody_knows_is_an_unknown_task_on_every_engine():
+    for engine in (None, "device", "local"):
+        with pytest.raises(registry.UnknownTaskError, match="unknown task 'CartSave-v0'; did you mean 'CartSafe-v0'"):
+            resolve("CartSave-v0", engine)
+    with pytest.raises(ValueError, match="Blackjack-v1 is a simulator, not a task in JAX") as caught:
+        resolve("Blackjack-v1", "device")  # policies could not play it, but Gymnasium knows it
+    assert not isinstance(caught.value, registry.UnknownTaskError)
 
 
 @pytest.mark.parametrize(

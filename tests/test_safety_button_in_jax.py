@@ -16,11 +16,11 @@ pytest.importorskip("mujoco")
 
 from pcces.engines.kernels.programs import in_one_kernel
 from pcces.engines.keys import key
+from pcces.envs.lookup import resolve
 from pcces.envs.safety import Button, Buttons, Car, Point, SafetyBatch, Scene, Vases, scene
 from pcces.envs.safety.drive import Driver
 from pcces.envs.safety.in_jax import ButtonTask, button_task, safety_task
-from pcces.envs.safety.in_jax.button import State
-from pcces.rl.where import find
+from pcces.envs.safety.in_jax.button import ButtonState
 
 TASK = button_task("PointButton1")
 COUNT = 64  # the same everywhere: each other number would be compiled anew
@@ -70,7 +70,7 @@ def test_one_kernel_moves_the_point_as_many_do():
     got = by_name(jax.jit(jax.vmap(lambda s, c: in_one_kernel(TASK._moved, s, c, interpret=True)))(states, control))
     moved = np.linalg.norm(expected.velocity[:, :2] - now.velocity[:, :2], axis=-1)
     assert (moved[:8] > 0.05).sum() >= 6 > (moved[8:] > 0.05).sum()  # most bump into what they are held against
-    for name in State._fields:
+    for name in ButtonState._fields:
         tolerance = 1e-3 if name in ("acceleration", "jam") else 1e-4
         np.testing.assert_allclose(
             getattr(got, name), getattr(expected, name), rtol=tolerance, atol=tolerance, err_msg=name
@@ -89,7 +89,7 @@ def state_of(batch, observation):
     """The states in JAX of a batch in MuJoCo."""
     qpos, qvel = (np.array([getattr(data, name) for data in batch.data]) for name in ("qpos", "qvel"))
     gremlins, drift = qpos[:, 3:].reshape(batch.count, -1, 7), qvel[:, 3:].reshape(batch.count, -1, 6)
-    parts = State(
+    parts = ButtonState(
         qpos[:, :3],
         qvel[:, :3],
         observation[:, :2],
@@ -257,7 +257,7 @@ def test_the_next_goal_is_any_button():
 
 
 def test_layouts_keep_clear_and_are_spread_as_in_mujoco():
-    now = State(*map(np.asarray, by_name(reset(jax.random.split(key(1), 400)))))
+    now = ButtonState(*map(np.asarray, by_name(reset(jax.random.split(key(1), 400)))))
     agent = now.pose[:, None, :2]
     away = {name: np.linalg.norm(getattr(now, name) - agent, axis=2) for name in ("buttons", "hazards", "gremlins")}
     assert away["buttons"].min() >= 0.6 and away["hazards"].min() >= 0.58 and away["gremlins"].min() >= 0.8
@@ -333,12 +333,12 @@ def test_other_levels_and_counts(name, changes):
 
 
 def test_the_device_is_there_for_those_who_ask():
-    assert find("PointButton1-v0")[1] == "local"
-    assert find("SafetyPointButton1-v0", "device") == (TASK, "device")
-    assert find("PointButton1-v0", "device")[0].name == find("PointButton1-v0", "local")[0].name
-    assert find("PointButton1-v0", "local")[0].known().scene.extent == 1.5  # plays what was trained on the device
+    assert resolve("PointButton1-v0")[1] == "local"
+    assert resolve("SafetyPointButton1-v0", "device") == (TASK, "device")
+    assert resolve("PointButton1-v0", "device")[0].name == resolve("PointButton1-v0", "local")[0].name
+    assert resolve("PointButton1-v0", "local")[0].known().scene.extent == 1.5  # plays what was trained on the device
     with pytest.raises(ValueError, match="not a CarButton"):
-        find("CarButton1-v0", "device")
+        resolve("CarButton1-v0", "device")
 
 
 def test_it_can_be_drawn():

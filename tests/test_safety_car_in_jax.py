@@ -11,10 +11,10 @@ from gpu import lowered
 
 from pcces.engines.kernels.numbers import numbers
 from pcces.engines.kernels.programs import evaluate, trace
+from pcces.envs.lookup import resolve
 from pcces.envs.safety import SafetyBatch, scene
 from pcces.envs.safety.drive import Driver
 from pcces.envs.safety.in_jax import car, goal_task
-from pcces.rl.where import find
 
 COUNT = 64
 TASK = goal_task("CarGoal1")
@@ -134,6 +134,6 @@ def test_a_vase_in_the_way_is_shoved_aside():
 
 
 def test_the_device_is_there_for_those_who_ask_and_it_can_be_drawn():
-    assert find("SafetyCarGoal1-v0")[1] == "local"
-    assert find("SafetyCarGoal1-v0", "device") == (TASK, "device") and goal_task("PointGoal1") != TASK
+    assert resolve("SafetyCarGoal1-v0")[1] == "local"
+    assert resolve("SafetyCarGoal1-v0", "device") == (TASK, "device") and goal_task("PointGoal1") != TASK
     assert TASK.draw(np.ones(53, np.float32)).shape == (400, 600, 3)

@@ -9,9 +9,9 @@ from scipy.stats import ks_2samp
 
 pytest.importorskip("mujoco")
 
+from pcces.envs.lookup import resolve
 from pcces.envs.safety import SafetyBatch, scene
 from pcces.envs.safety.in_jax import GoalTask, goal_task
-from pcces.rl.where import find
 
 COUNT = 64
 TASK = goal_task("PointGoal1")
@@ -110,10 +110,10 @@ def test_equal_scenes_are_equal_tasks_and_others_are_refused():
 
 
 def test_the_device_is_there_for_those_who_ask():
-    assert find("SafetyPointGoal1-v0")[1] == "local"
-    assert find("SafetyPointGoal1-v0", "device") == (TASK, "device")
+    assert resolve("SafetyPointGoal1-v0")[1] == "local"
+    assert resolve("SafetyPointGoal1-v0", "device") == (TASK, "device")
     with pytest.raises(ValueError, match="not a CarButton"):
-        find("CarButton1-v0", "device")
+        resolve("CarButton1-v0", "device")
 
 
 def test_it_can_be_drawn():

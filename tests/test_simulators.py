@@ -86,8 +86,8 @@ def test_costs_can_be_named_and_limited():
         ("tests/Picture-v0", ValueError, "flat Box.*gymnasium.wrappers.FlattenObservation"),
         ("Blackjack-v1", ValueError, "flat Box.*gymnasium.wrappers.FlattenObservation"),
         ("tests/Switches-v0", ValueError, r"actions MultiBinary\(2\).*gymnasium.wrappers.TransformAction"),
-        ("CartPol-v1", ValueError, r"unknown task 'CartPol-v1'; did you mean CartPole-v1, CartPole-v0"),
-        ("CartPole-v9", ValueError, r"unknown task 'CartPole-v9'; did you mean CartPole-v1"),
+        ("CartPol-v1", ValueError, r"unknown task 'CartPol-v1'; did you mean 'CartPole-v1' or 'CartPole-v0'"),
+        ("CartPole-v9", ValueError, r"unknown task 'CartPole-v9'; did you mean 'CartPole-v1'"),
         ("nowhere/Nothing-v3", ValueError, "`pcces envs` lists ours, gymnasium.registry all others"),
     ],
 )

@@ -17,9 +17,9 @@ from small import pcces as command
 from test_engines import alive, wait_until
 
 import pcces
+from pcces.envs.lookup import resolve
 from pcces.envs.simulator import simulator
 from pcces.policies import prepare
-from pcces.rl import where
 
 HERE = Path(__file__).parent
 TINY = dict(
@@ -48,14 +48,14 @@ def same_policy(a, b):
 
 
 def test_tasks_in_jax_go_to_the_device_and_all_else_to_workers():
-    assert where.find("CartSafe-v0")[1] == "device"
-    assert where.find("tests/Line-v0")[1] == "local"
-    assert where.find("SafetyPointGoal1-v0")[0].thresholds == (25.0,)
-    assert where.find(simulator("tests/Line-v0"))[1] == "local"
-    ours, engine = where.find("CartSafe-v0", "ray")
+    assert resolve("CartSafe-v0")[1] == "device"
+    assert resolve("tests/Line-v0")[1] == "local"
+    assert resolve("SafetyPointGoal1-v0")[0].thresholds == (25.0,)
+    assert resolve(simulator("tests/Line-v0"))[1] == "local"
+    ours, engine = resolve("CartSafe-v0", "ray")
     assert (ours.name, ours.cost_names, ours.thresholds, engine) == ("CartSafe-v0", ("off_centre",), (30.0,), "ray")
     assert ours.spec.id == "pcces/CartSafe-v0" and ours.entropy_bounds == pcces.envs.make("CartSafe-v0").entropy_bounds
-    theirs, _ = where.find("CartPole-v1", "local")
+    theirs, _ = resolve("CartPole-v1", "local")
     assert theirs.spec.entry_point.startswith("gymnasium.")
 
 
@@ -63,7 +63,7 @@ def test_tasks_in_jax_go_to_the_device_and_all_else_to_workers():
     ("task", "options", "words"),
     [
         ("tests/Line-v0", {"engine": "device"}, "tests/Line-v0 is a simulator, not a task in JAX: give engine='local'"),
-        ("CartPol-v1", {}, "unknown task 'CartPol-v1'; did you mean CartPole-v1"),
+        ("CartPol-v1", {}, "unknown task 'CartPol-v1'; did you mean 'CartPole-v1'"),
         ("CartPol-v1", {"engine": "device"}, "unknown task 'CartPol-v1'"),
         ("tests/Line-v0", {"engine": "slurm"}, "unknown engine 'slurm'; there are device, local, ray"),
         ("CartSafe-v0", {"workers": 2}, "the device engine uses every core by itself: workers=2 has no meaning"),
@@ -84,15 +84,15 @@ def test_what_cannot_be_is_refused_before_anything_starts(task, options, words):
 
 def test_slow_episodes_have_other_defaults_and_the_device_many_tries():
     training = prepare("tests/Line-v0", [0], iterations=2, workers=1, sigma_max=3.0)
-    where.close(training.engine)
+    training.arena.close()
     assert (training.settings.initial_tries, training.settings.last_layer) == (1, 0.3)
     assert (training.settings.member_episodes, training.settings.sigma_max) == (1, 3.0)  # what is asked for stays
     rival = prepare("tests/Line-v0", [0], iterations=2, workers=1, algorithm="openes")
-    where.close(rival.engine)
+    rival.arena.close()
     assert rival.settings.initial_tries == 1 and rival.settings.member_episodes > 1
     assert training.runs[0].config["certify_episodes"] == 200 and training.opening == "starting workers"
     training = prepare("tests/Line-v0", [0], iterations=2, workers=1, initial_tries=5, preset="paper")
-    where.close(training.engine)
+    training.arena.close()
     assert (training.settings.initial_tries, training.settings.last_layer) == (5, 1.0)
     assert prepare("CartSafe-v0", [0]).settings.initial_tries > 100
 

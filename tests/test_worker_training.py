@@ -17,6 +17,7 @@ from pcces.engines.keys import key
 from pcces.engines.processes import LocalPool
 from pcces.engines.stepwise import StepwiseEngine
 from pcces.envs import make
+from pcces.envs.lookup import resolve
 from pcces.envs.simulator import simulator
 from pcces.policies import train
 from pcces.rl import step, surrogate, worker_arena
@@ -29,7 +30,6 @@ from pcces.rl.problem import problem_for
 from pcces.rl.progress import EpisodeProgress
 from pcces.rl.rollout import rollout
 from pcces.rl.settings import make_settings
-from pcces.envs.lookup import resolve
 from pcces.rl.worker import Chunk, Episode, EpisodeWorker, Shared, Steps
 from pcces.rl.worker_arena import WorkerArena
 
@@ -142,7 +142,7 @@ def test_workers_learn_from_an_episode_what_the_device_learns(name):
 
     played, (gradient, stride, critic) = alone(on_device)(jax.random.split(key(0), batch))
 
-    sim, _ = find(name, "local")
+    sim, _ = resolve(name, "local")
     worker = EpisodeWorker(sim, policy, settings.discount)
     numbers = learning._replace(critic=np.asarray(weights), prices=np.asarray(learning.prices))
     shared = Shared(x, normalizer, numbers)

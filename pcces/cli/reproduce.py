@@ -15,7 +15,8 @@ from typing import Annotated, Any
 import typer
 
 from pcces.cli.common import refusing
-from pcces.rl import where
+from pcces.engines import ENGINES
+from pcces.envs.lookup import resolve
 from pcces.rl.progress import duration
 from pcces.rl.request import checked_engine
 from pcces.studies.arms import Arm, Store
@@ -73,7 +74,7 @@ def reproduce(
         within_protocol([find(name) for name in names or []], seeds, iterations)
         if engine == "device":
             for name in dict.fromkeys(arm.task for e in studied for arm in e.arms):
-                where.find(name, engine)  # a simulator is none of its tasks
+                resolve(name, engine)  # a simulator is none of its tasks
         if write is not None and write.is_dir():
             raise ValueError(f"{write} is a folder: give the page a name, such as {write / 'results.md'}")
         if not store.arms() and write is not None and not names:
@@ -181,8 +182,8 @@ def asked(engine: str | None, ray_address: str | None) -> dict[str, Any]:
     ...
     ValueError: unknown engine 'gpu'; there are device, local, ray
     """
-    if engine is not None and engine not in where.ENGINES:
-        raise ValueError(f"unknown engine {engine!r}; there are {', '.join(where.ENGINES)}")
+    if engine is not None and engine not in ENGINES:
+        raise ValueError(f"unknown engine {engine!r}; there are {', '.join(ENGINES)}")
     checked_engine(engine or "device", None, ray_address, None)
     given = {"engine": engine, "ray_address": ray_address}
     return {name: value for name, value in given.items() if value is not None}

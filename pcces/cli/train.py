@@ -29,6 +29,7 @@ from pcces.cli.common import (
     refusing,
     show,
 )
+from pcces.envs.lookup import name_of
 from pcces.integrations.tensorboard import TensorBoard
 from pcces.policies import prepare
 from pcces.rl.folder import read_config
@@ -36,7 +37,6 @@ from pcces.rl.problem import from_json
 from pcces.rl.request import check_same
 from pcces.rl.run import Run
 from pcces.rl.training import Training
-from pcces.rl.where import name_of
 
 Iterations = Annotated[int | None, typer.Option(show_default="300", help="Or epochs, of ppo-lag, rcpo and cpo.")]
 Seed = Annotated[int | None, typer.Option(show_default="0", help="The same seed gives the same run.")]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import importlib.util
+import re
 from typing import NamedTuple, TypeVar, cast
 
 from pcces.envs.check import check
 from pcces.envs.task import Task
+from pcces.support.text import suggestion
 
 
 class Entry(NamedTuple):
@@ -37,7 +38,16 @@ ALIASES = {  # the names in the paper's Tables 5 and 6
     "MountainCarSafeDelayed-v0": "MountainCarContinuousSafeDelayed-v0",
 }
 BRAX = tuple(f"brax/{name}" for name in ("ant", "hopper", "walker2d", "inverted_pendulum", "inverted_double_pendulum"))
+SCENES = tuple(  # of safety navigation, known here without importing it
+    f"{agent}{task}{level}" for agent in ("Point", "Car") for task in ("Goal", "Button") for level in range(3)
+)
+SCENE_ID = re.compile(r"(?:pcces/|Safety|Safexp-)?(\w+?)(?:-v0)?")
 _own: dict[str, Task] = {}
+
+
+class UnknownTaskError(ValueError):
+    """There is no task of that name."""
+
 
 TaskOrClass = TypeVar("TaskOrClass", bound=Task | type[Task])
 
@@ -60,6 +70,18 @@ def in_jax(name: str) -> bool:
     return name.startswith("brax/") or name in tasks() or name in ALIASES
 
 
+def scene_of(name: str) -> str | None:
+    """The scene of safety navigation behind a task's id, by ours or Safety-Gymnasium's or the paper's name, or None.
+
+    >>> scene_of("SafetyPointGoal1-v0"), scene_of("Safexp-CarGoal1-v0"), scene_of("pcces/PointButton1-v0")
+    ('PointGoal1', 'CarGoal1', 'PointButton1')
+    >>> scene_of("CartPole-v1") is None
+    True
+    """
+    match = SCENE_ID.fullmatch(name)
+    return match[1] if match and match[1] in SCENES else None
+
+
 def make(task: str | Task) -> Task:
     """The task of that id; a task itself is returned as it is.
 
@@ -67,7 +89,7 @@ def make(task: str | Task) -> Task:
     (30.0,)
     >>> make("cartsafe")
     Traceback (most recent call last):
-    ValueError: unknown task 'cartsafe'; did you mean CartSafe-v0, CartSafeDelayed-v0? pcces.envs.tasks() lists all
+    pcces.envs.registry.UnknownTaskError: unknown task 'cartsafe'; did you mean 'CartSafe-v0' or 'CartSafeDelayed-v0'? (pcces.envs.tasks() lists all)
     """
     if isinstance(task, Task):
         return task
@@ -83,10 +105,10 @@ def make(task: str | Task) -> Task:
 
         return named(name)
     if name not in BUILT_IN:
-        raise ValueError(f"unknown task {task!r}; {_suggestion(task)}pcces.envs.tasks() lists all")
+        raise UnknownTaskError(f"unknown task {task!r}; {suggestion(task, tasks(), 3)} (pcces.envs.tasks() lists all)")
     module, _, cls = BUILT_IN[name].where.partition(":")
     try:
-        found = getattr(importlib.import_module(f"pcces.envs.{module}"), cls)()
+        made = getattr(importlib.import_module(f"pcces.envs.{module}"), cls)()
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("pcces"):
             raise
@@ -94,14 +116,8 @@ def make(task: str | Task) -> Task:
     if BUILT_IN[name].delayed:
         from pcces.envs.delayed import Delayed
 
-        return Delayed(found)
-    return cast(Task, found)
-
-
-def _suggestion(name: str) -> str:
-    known = {known.lower(): known for known in tasks()}
-    near = difflib.get_close_matches(name.lower(), known, n=3)
-    return f"did you mean {', '.join(known[n] for n in near)}? " if near else ""
+        return Delayed(made)
+    return cast(Task, made)
 
 
 def register_task(task: TaskOrClass) -> TaskOrClass:

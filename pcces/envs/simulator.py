@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import difflib
 import importlib
 import json
 import math
@@ -19,7 +18,10 @@ from typing import Any
 
 import numpy as np
 
+from pcces.envs.registry import UnknownTaskError
 from pcces.envs.task import Continuous, Discrete
+from pcces.support.jsonable import jsonable
+from pcces.support.text import suggestion
 
 CostFunction = Callable[[np.ndarray, Any, dict[str, Any]], Any]  # observation after the step, action, info -> cost(s)
 
@@ -76,7 +78,7 @@ class Simulator:
         if isinstance(self.actions, Discrete):
             actions: dict[str, Any] = {"n": self.actions.n}
         else:
-            actions = {"low": list(map(_or_none, self.actions.low)), "high": list(map(_or_none, self.actions.high))}
+            actions = {"low": jsonable(self.actions.low), "high": jsonable(self.actions.high)}
         try:
             options = json.loads(json.dumps(self.options))
         except TypeError as error:
@@ -120,10 +122,6 @@ class Simulator:
 def forgotten(observation: np.ndarray, action: Any, info: dict[str, Any]) -> Any:
     """Stands for a cost function that a run folder does not hold."""
     raise RuntimeError("this cost function was not kept")
-
-
-def _or_none(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 class Environment:
@@ -216,11 +214,8 @@ def make_gymnasium(name: Any, **options: Any) -> Any:
                 env.reset(seed=0)
         except gymnasium.error.UnregisteredEnv as error:
             known = list(dict.fromkeys([*pcces.envs.tasks(), *gymnasium.registry]))
-            near = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
-            hint = (
-                f"did you mean {', '.join(near)}?" if near else "`pcces envs` lists ours, gymnasium.registry all others"
-            )
-            raise ValueError(f"unknown task {name!r}; {hint}") from error
+            hint = suggestion(name, known, 3, otherwise="`pcces envs` lists ours, gymnasium.registry all others")
+            raise UnknownTaskError(f"unknown task {name!r}; {hint}") from error
     counters = (gymnasium.wrappers.TimeLimit, gymnasium.wrappers.OrderEnforcing)
     while isinstance(env, counters):
         env = env.env

@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pcces.engines.arena import Engine, Program
+from pcces.envs.lookup import resolve
 from pcces.envs.simulator import Simulator
 from pcces.envs.task import Task
-from pcces.rl import where
 from pcces.rl.progress import EpisodeProgress
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def elsewhere(run: Run, engine: str | None) -> Run:
     """The run with its task as another engine plays it: a policy trained in JAX, say, on the simulator it is meant for."""
     if engine is None or engine == run.config.get("engine", "device"):
         return run
-    return replace(run, task=where.find(run.config["task"], engine)[0])
+    return replace(run, task=resolve(run.config["task"], engine)[0])
 
 
 @contextmanager

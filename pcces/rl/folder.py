@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from pcces.core.certificate import Certificate
+from pcces.envs.lookup import simulator_of_run, task_of_run
 from pcces.envs.simulator import CostFunction, Simulator
 from pcces.envs.task import Task
 from pcces.rl.normalizer import frozen
 from pcces.rl.policy import Policy
 from pcces.rl.problem import Problem, from_json, problem_for
 from pcces.rl.run import Metrics, Run
-from pcces.rl.where import known, remembered
 from pcces.support import files as storage
 
 COLUMNS = ("iteration", "return", "entropy", "length", "steps", "seconds")  # of every run's metrics, among others
@@ -87,9 +87,9 @@ def load(path: str | Path, cost: CostFunction | None = None) -> Run:
     config = read_config(path)
     task: Task | Simulator
     if config.get("simulator"):
-        task = remembered(config["task"], config["simulator"], cost)
+        task = simulator_of_run(config["task"], config["simulator"], cost)
     else:
-        task = known(config["task"])
+        task = task_of_run(config["task"])
     settings = config["settings"]
     problem = problem_for(
         task,

@@ -13,9 +13,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from pcces.envs.lookup import resolve
 from pcces.envs.simulator import CostFunction, Simulator
 from pcces.envs.task import Continuous, Task
-from pcces.rl import where
 from pcces.rl.algorithm import Algorithm
 from pcces.rl.folder import read_config
 from pcces.rl.policy import Policy
@@ -73,7 +73,7 @@ class Request:
 
     def runs(self) -> list[Run]:
         """The runs, ready to go; or an error that says what cannot be done."""
-        task, engine = where.find(self.task, self.engine, self.cost, self.cost_bounds)
+        task, engine = resolve(self.task, self.engine, self.cost, self.cost_bounds)
         asked_of_it = checked_engine(engine, self.workers, self.ray_address, self.step_timeout)
         episodes = CERTIFY_EPISODES[engine] if self.certify_episodes is None else self.certify_episodes
         if not 0 < self.confidence < 1:

@@ -6,8 +6,8 @@ import difflib
 from collections.abc import Sequence
 
 
-def suggestion(name: str, names: Sequence[str], most: int = 1) -> str:
-    """What somebody may have meant who wrote `name`: the nearest of `names`, or all of them.
+def suggestion(name: str, names: Sequence[str], most: int = 1, otherwise: str | None = None) -> str:
+    """What somebody may have meant who wrote `name`: the nearest of `names`, or all of them, or `otherwise`.
 
     >>> suggestion("sigm", ["sigma", "alpha"]), suggestion("Alfa", ["sigma", "ALPHA"])
     ("did you mean 'sigma'?", "did you mean 'ALPHA'?")
@@ -17,5 +17,5 @@ def suggestion(name: str, names: Sequence[str], most: int = 1) -> str:
     by_lower_case = {known.lower(): known for known in names}
     near = difflib.get_close_matches(name.lower(), by_lower_case, n=most)
     if not near:
-        return f"there are {', '.join(names)}"
+        return otherwise or f"there are {', '.join(names)}"
     return f"did you mean {' or '.join(repr(by_lower_case[match]) for match in near)}?"

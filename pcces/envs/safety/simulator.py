@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from pcces.envs.registry import scene_of
 from pcces.envs.simulator import Environment, Simulator
 from pcces.envs.task import Continuous
 
 from .tasks import NAMES, Scene, scene
-
-ALIAS = re.compile(r"(?:pcces/|Safety|Safexp-)?(\w+?)(?:-v0)?")
 
 
 @dataclass(frozen=True)
@@ -41,18 +39,6 @@ class SafetySimulator(Simulator):
         return Environment(SafetyEnv(self.scene, **options), len(self.cost_names), self.cost)
 
 
-def known_as(name: str) -> str | None:
-    """The scene behind a task's id, by ours or Safety-Gymnasium's or the paper's name, or None.
-
-    >>> known_as("SafetyPointGoal1-v0"), known_as("Safexp-CarGoal1-v0"), known_as("pcces/PointButton1-v0")
-    ('PointGoal1', 'CarGoal1', 'PointButton1')
-    >>> known_as("CartPole-v1") is None
-    True
-    """
-    match = ALIAS.fullmatch(name)
-    return match[1] if match and match[1] in NAMES else None
-
-
 def safety_simulator(name: str, **changes: Any) -> SafetySimulator:
     """A scene by name, with the paper's limits (Tables 5 and 6); `changes` as for `scene`.
 
@@ -60,7 +46,7 @@ def safety_simulator(name: str, **changes: Any) -> SafetySimulator:
     >>> s.observation_size, s.thresholds, s.max_steps
     (60, (25.0,), 1000)
     """
-    known = known_as(name)
+    known = scene_of(name)
     if known is None:
         raise ValueError(f"unknown safety task {name!r}; there are {', '.join(NAMES)}")
     made = scene(known, **changes)

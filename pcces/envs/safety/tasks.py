@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ..registry import SCENES
 from .agents import AGENTS, Agent
 from .layout import Group, Stream, sample_goal
 from .objects import Buttons, GoalMark, Gremlins, Hazards, Objects, Vases
@@ -31,7 +32,7 @@ class World(Protocol):
     streams: list[Stream]
 
 
-class Task(Protocol):
+class SceneTask(Protocol):
     """How rewards are earned."""
 
     @property
@@ -141,7 +142,7 @@ class Scene:
     """
 
     agent: Agent
-    task: Task
+    task: SceneTask
     objects: tuple[Objects, ...] = field(default=())
     extent: float = 1.5
 
@@ -183,7 +184,7 @@ _LEVELS: dict[str, tuple[tuple[float, tuple[Objects, ...]], ...]] = {
     ),
 }
 _COUNTED: dict[str, type[Objects]] = {kind.name: kind for kind in (Hazards, Vases, Gremlins)}
-NAMES = tuple(f"{agent}{task}{level}" for agent in AGENTS for task in _LEVELS for level in range(3))
+NAMES = SCENES
 
 
 def scene(
@@ -211,7 +212,7 @@ def scene(
             kinds.pop(kind, None)
         elif count is not None:
             kinds[kind] = replace(kinds[kind], count=count) if kind in kinds else _COUNTED[kind](count)
-    task: Task
+    task: SceneTask
     if task_name == "Goal":
         if buttons is not None:
             raise ValueError(f"{name} has no buttons; a Button task has")

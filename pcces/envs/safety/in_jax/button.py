@@ -27,7 +27,7 @@ H = Point.timestep
 FAR = 1e3
 
 
-class State(NamedTuple):
+class ButtonState(NamedTuple):
     """The numbers of a state by name, with b buttons, h hazards and g gremlins."""
 
     pose: Array  # (3,) x, y, angle
@@ -62,12 +62,12 @@ class ButtonTask(SafetyTask):
         for kind in scene.kinds:
             if kind.solid and replace(kind, count=1, constrained=True) != type(kind)(1):
                 raise ValueError(f"{kind.name} of other sizes or keepouts than the usual need MuJoCo: engine='local'")
-        self.shapes = State((3,), (3,), (2,), (b, 2), (h, 2), (g, 2), (g, 2), (g, 2), (g,), (3,), (3,))
+        self.shapes = ButtonState((3,), (3,), (2,), (b, 2), (h, 2), (g, 2), (g, 2), (g, 2), (g,), (3,), (3,))
 
-    def parts(self, state: Array) -> State:
+    def parts(self, state: Array) -> ButtonState:
         """The state by name."""
         ends = np.cumsum([math.prod(shape) for shape in self.shapes])
-        return State(*(part.reshape(shape) for part, shape in zip(jnp.split(state, ends[:-1]), self.shapes)))
+        return ButtonState(*(part.reshape(shape) for part, shape in zip(jnp.split(state, ends[:-1]), self.shapes)))
 
     def reset(self, key: Array) -> Array:
         """Place everything, with a mark that stands for the goal meanwhile; then draw the goal button."""
@@ -77,7 +77,7 @@ class ButtonTask(SafetyTask):
             jax.random.split(key, len(places) + 1)[-1], (1 + len(gremlins),), maxval=2 * math.pi
         )
         target = self._draw_button(jax.random.fold_in(key, 2**31 - 1))
-        start = State(
+        start = ButtonState(
             jnp.append(places[0], angles[0]), jnp.zeros(3), jnp.zeros(2), buttons, hazards,
             gremlins, jnp.zeros_like(gremlins), gremlins, angles[1:], jnp.zeros(3), jnp.stack([target, 0.0, 0.0]),
         )  # fmt: skip
@@ -138,7 +138,7 @@ class ButtonTask(SafetyTask):
         )
         return flat(after)
 
-    def violations(self, now: State, touch: Touch) -> tuple[dict[str, Array], Array]:
+    def violations(self, now: ButtonState, touch: Touch) -> tuple[dict[str, Array], Array]:
         """What is violated, by the names of the MuJoCo form; and whether the goal button is pressed."""
         pressed, bumped = jnp.split(touch.depth > 0, [len(now.buttons)])
         is_goal = jnp.arange(len(pressed)) == now.clock[0]
@@ -148,10 +148,10 @@ class ButtonTask(SafetyTask):
             found["cost_gremlins"] = bumped.any()
         return found, (pressed & is_goal).any()
 
-    def _goal(self, now: State) -> Array:
+    def _goal(self, now: ButtonState) -> Array:
         return pick(jnp.arange(len(now.buttons)) == now.clock[0], now.buttons)
 
-    def distance(self, now: State) -> Array:
+    def distance(self, now: ButtonState) -> Array:
         """From the point to the goal button."""
         return jnp.linalg.norm(self._goal(now) - now.pose[:2])
 
@@ -160,7 +160,7 @@ class ButtonTask(SafetyTask):
         travel = self.gremlins.travel if self.gremlins else 0.0
         return travel * jnp.stack([jnp.sin(H * tick), jnp.cos(H * tick)])
 
-    def _near(self, now: State) -> Near:
+    def _near(self, now: ButtonState) -> Near:
         sphere, ahead = now.pose[:2], jnp.stack([jnp.cos(now.pose[2]), jnp.sin(now.pose[2])])
 
         def nearest(places: Array, to: Array) -> Array:
@@ -175,7 +175,7 @@ class ButtonTask(SafetyTask):
         gremlin, drift, centre = (pick(which, part) for part in (now.gremlins, now.drift, now.centres))
         return Near(button, other, gremlin, drift, centre, jnp.where(which, now.headings, 0.0).sum(), which, jam)
 
-    def touch(self, now: State) -> Touch:
+    def touch(self, now: ButtonState) -> Touch:
         """The contacts of the point with the buttons, then with the gremlins."""
         buttons = touch_button(now.pose, now.buttons)
         gremlins = touch_gremlin(now.pose, now.gremlins, now.headings)
@@ -193,7 +193,7 @@ class ButtonTask(SafetyTask):
         """From above."""
         now = self.parts(state)
         violations, _ = self.violations(now, self.touch(now))
-        now = State(*(np.asarray(part) for part in now))
+        now = ButtonState(*(np.asarray(part) for part in now))
         canvas = self.canvas(now.hazards)
         for i, (x, y) in enumerate(now.buttons):
             canvas.disc((x, y), SIZE, GREEN if i == now.clock[0] else WOOD)
@@ -210,7 +210,7 @@ def pick(which: Array, places: Array) -> Array:
     return jnp.where(which[:, None], places, 0.0).sum(0)
 
 
-def flat(state: State) -> Array:
+def flat(state: ButtonState) -> Array:
     """The state as one array."""
     return jnp.concatenate([jnp.ravel(part) for part in state])
 

@@ -1,0 +1,150 @@
+"""Which task somebody means: by name, or as a task or simulator itself; for a new run, or for the folder of an old one."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import replace
+from typing import Any
+
+from pcces.engines import ENGINES
+from pcces.envs.registry import ALIASES, UnknownTaskError, in_jax, make, scene_of, tasks
+from pcces.envs.simulator import CostFunction, Simulator, checked_cost_bounds, make_gymnasium, simulator
+from pcces.envs.task import Task
+
+
+def name_of(task: str | Task | Simulator) -> str:
+    """What a task is called in configurations and folders.
+
+    >>> name_of("CartPoleSafeDelayed-v0")
+    'CartSafeDelayed-v0'
+    """
+    return ALIASES.get(task, task) if isinstance(task, str) else task.name
+
+
+def resolve(
+    task: str | Task | Simulator,
+    engine: str | None = None,
+    cost: CostFunction | None = None,
+    cost_bounds: tuple[float, float] | None = None,
+) -> tuple[Task | Simulator, str]:
+    """The task, and the engine that plays it: None means the device for JAX tasks and local workers for anything else.
+
+    MODULE:NAME imports the module first, which registers the task with Gymnasium or with `pcces.envs`.
+
+    >>> resolve("CartPole-v1")[1], resolve("CartPole-v1", "local")[0].max_steps
+    ('device', 500)
+    """
+    if engine is not None and engine not in ENGINES:
+        raise ValueError(f"unknown engine {engine!r}; there are {', '.join(ENGINES)}")
+    task = _registered(task)
+    if engine is None:
+        engine = "device" if _in_jax(task) and cost is None else "local"
+    if engine == "device":
+        compiled = _on_the_device(task, cost)
+        if cost_bounds is not None:
+            raise ValueError(f"{compiled.name} is a task in JAX, and says itself what a step costs: its `cost_bounds`")
+        return compiled, engine
+    simulated = _by_workers(task, cost)
+    if cost_bounds is not None:
+        simulated = replace(simulated, cost_bounds=checked_cost_bounds(cost_bounds))
+    return simulated, engine
+
+
+def _registered(task: str | Task | Simulator) -> str | Task | Simulator:
+    """The task that a module registers with us, by its name; what Gymnasium knows keeps its module."""
+    if not isinstance(task, str) or ":" not in task:
+        return task
+    module, _, name = task.partition(":")
+    importlib.import_module(module)
+    return name if in_jax(name) else task
+
+
+def _in_jax(task: str | Task | Simulator) -> bool:
+    return isinstance(task, Task) or (isinstance(task, str) and in_jax(task))
+
+
+def _on_the_device(task: str | Task | Simulator, cost: CostFunction | None) -> Task:
+    name = name_of(task)
+    scene = scene_of(name)
+    if isinstance(task, Simulator) or not (_in_jax(task) or scene or not _in_gymnasium(name)):
+        raise ValueError(f"{name} is a simulator, not a task in JAX: give engine='local' or 'ray', not 'device'")
+    if cost is not None:
+        raise ValueError("a task in JAX has its own costs: a cost function needs engine='local' or 'ray'")
+    if scene and not _in_jax(task):
+        from pcces.envs.safety.in_jax import safety_task
+
+        return safety_task(scene)
+    return make(task)
+
+
+def _in_gymnasium(name: str) -> bool:
+    try:
+        make_gymnasium(name).close()
+    except UnknownTaskError:
+        return False
+    return True
+
+
+def _by_workers(task: str | Task | Simulator, cost: CostFunction | None) -> Simulator:
+    if isinstance(task, Simulator):
+        return task if cost is None else simulator(task.name, cost, **task.options)
+    if isinstance(task, Task) or in_jax(task):
+        return _step_by_step(make(task), cost)
+    if cost is None and (scene := scene_of(task)):
+        from pcces.envs.safety.simulator import safety_simulator
+
+        return safety_simulator(scene)
+    return simulator(task, cost)
+
+
+def _step_by_step(task: Task, cost: CostFunction | None) -> Simulator:
+    """One of our tasks as a simulator: Gymnasium's own where it has one of that name, else ours one step at a time."""
+    if task.name.startswith("brax/"):
+        raise ValueError(f"{task.name} runs on the device engine only: one step at a time it would take forever")
+    if not type(task).__module__.startswith("pcces."):
+        raise ValueError(
+            f"{task.name} is a task of your own in JAX, which workers do not know: it runs on the device engine"
+        )
+    simulated = simulator(_gymnasium_id(task), cost)
+    if cost is None and task.cost_names:
+        simulated = replace(
+            simulated, cost_names=task.cost_names, thresholds=tuple(task.thresholds), cost_bounds=task.cost_bounds
+        )
+    return replace(simulated, name=task.name, entropy_bounds=task.entropy_bounds)
+
+
+def _gymnasium_id(task: Task) -> str:
+    """Gymnasium's own environment of that name, where it has one and needs no costs; else ours."""
+    import gymnasium
+
+    return task.name if task.name in gymnasium.registry and not task.cost_names else f"pcces/{task.name}"
+
+
+def task_of_run(name: str) -> Task:
+    """The task in JAX of a run folder, which may come from a stranger: the module that registers it is not imported here.
+
+    >>> task_of_run("dam:Dam-v0")
+    Traceback (most recent call last):
+    ...
+    pcces.envs.registry.UnknownTaskError: unknown task 'dam:Dam-v0': import its module first (`import dam`, or --import dam from the folder it is in)
+    """
+    module, _, own = name.rpartition(":")
+    if module and not in_jax(own):
+        raise UnknownTaskError(
+            f"unknown task {name!r}: import its module first (`import {module}`, or --import {module} from the folder it is in)"
+        )
+    return _on_the_device(own, None)
+
+
+def simulator_of_run(name: str, data: dict[str, Any], cost: CostFunction | None) -> Simulator:
+    """The simulator of a run folder, from what `Simulator.to_dict` gave."""
+    if not data["cost_function"] and (scene := scene_of(name)):
+        from pcces.envs.safety.simulator import safety_simulator
+
+        return safety_simulator(scene)
+    simulated = Simulator.from_dict(name, data, cost)
+    if name in tasks():
+        import gymnasium
+
+        simulated = replace(simulated, spec=gymnasium.spec(_gymnasium_id(make(name))))
+    return simulated
