@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo demo-blackbox docs test test-fast lint format bench-baselines bench-blackbox bench-device bench-engines bench-omnisafe bench-overhead bench-safety bench-scaling clean help
+.PHONY: demo demo-blackbox docs test test-fast lint mutants format bench-baselines bench-blackbox bench-device bench-engines bench-omnisafe bench-overhead bench-safety bench-scaling clean help
 help:            ## what can be made here
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 22
 
@@ -38,6 +38,11 @@ lint: .venv/.dev   ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+mutants: .venv/.dev ## change pcces/core in a thousand small ways and see which the tests miss (an hour; docs/contributing.md)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check mutmut
+	@OMP_NUM_THREADS=1 nice $(BIN)/mutmut run
+	@$(BIN)/mutmut results
 
 format: .venv/.dev ## let ruff fix what it can
 	$(BIN)/ruff check --fix .
