@@ -7,6 +7,7 @@ import shutil
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,31 +17,35 @@ import pytest
 import simulators
 from hypothesis import example, given
 from hypothesis import strategies as st
-from pcces.rl.crew import Crew
-from pcces.rl.on_workers import WorkerEngine
 from typer.testing import CliRunner
 
-import pcces.rl.training as training
-from pcces import report
-from pcces.baselines import ALGORITHMS, asebo, cpo, epochs, on_policy, openes, population, ppo_lagrangian, rcpo
+from pcces.baselines import BASELINES, asebo, cpo, on_policy, openes, population, ppo_lagrangian, rcpo
 from pcces.cli import app
 from pcces.engines import device
 from pcces.engines.device import EPISODES, compiler_options, summed
 from pcces.engines.keys import key
+from pcces.engines.stepwise import StepwiseEngine
 from pcces.envs import make
 from pcces.envs.cartpole import CartPole200
 from pcces.envs.mountain_car import MountainCarContinuous
 from pcces.envs.simulator import Environment, Simulator, simulator
 from pcces.envs.task import Continuous, Discrete, Step
 from pcces.policies import ALGORITHMS as NAMES
+from pcces.policies import prepare, train
+from pcces.rl import critics as critic_networks
+from pcces.rl import epochs, improvement, training
 from pcces.rl.batch_worker import BatchedWorker
+from pcces.rl.device_arena import DeviceArena
+from pcces.rl.folder import load
 from pcces.rl.normalizer import identity
 from pcces.rl.outcome import Outcome
 from pcces.rl.policy import Policy, forward, log_softmax, softmax
 from pcces.rl.problem import problem_for
 from pcces.rl.rollout import Acting, kernel_episode, rollout
 from pcces.rl.worker import Chunk, Episode, EpisodeWorker, Played, Shared, Steps
-from pcces.strategies import mirrored
+from pcces.rl.worker_arena import WorkerArena
+from pcces.rl.worker_epoch import laid_out, rounds
+from pcces.strategies import Strategy, mirrored
 from pcces.strategies.asebo import ASEBOState as Subspace
 
 NO_ENTROPY = (-math.inf, math.inf)
@@ -76,7 +81,7 @@ def quick(function):
 
 @contextmanager
 def compiled_hastily():
-    """To make an engine or a driver in: programs that all tests of a process share are not made there."""
+    """To make an engine or an algorithm in: programs that all tests of a process share are not made there."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(device, "compiler_options", hasty)
         yield
@@ -101,6 +106,28 @@ def together(function, devices=1):
 def first_of(tree):
     """What the first device has."""
     return jax.tree.map(lambda a: a[0], tree)
+
+
+class Here:
+    """A pool without processes that does its tasks last to first, as many workers might."""
+
+    def __init__(self, recipe):
+        self.handler = recipe()
+        self.share = self.handler.share
+
+    def map(self, tasks):
+        return [self.handler.run(task) for task in reversed(tasks)][::-1]
+
+
+class Straight(Here):
+    def map(self, tasks):
+        return [self.handler.run(task) for task in tasks]
+
+
+def play_epoch(task, policy, x, normalizer, keys, discount):
+    """An epoch on the device, a column a key, and the outcome of its first episodes."""
+    columns, outcome = epochs.on_device(task, policy, x, normalizer, keys, discount)
+    return epochs.epoch_of(normalizer, *columns), outcome
 
 
 # -- evolution strategies ----------------------------------------------------------------------------------------------
@@ -181,6 +208,41 @@ def test_the_number_of_samples_follows_the_subspace():
     assert counts == [20, 10, 14, 20]
 
 
+class Standing(NamedTuple):
+    """The state of a strategy that learns nothing: it steps from x by the rows of `half` and their mirror images."""
+
+    k: Any
+    x: Any
+    normalizer: Any
+    half: Any
+    used: Any
+
+
+def in_these_directions():
+    """A search distribution that draws nothing: its directions are its state."""
+    return Strategy("these", None, lambda n: n, lambda half, z: half, None, None)
+
+
+STILL = population.Evolution(
+    begin=None,
+    search=lambda settings: in_these_directions,
+    basis=lambda state: state.half,
+    scale=lambda settings, n: 1.0,
+    used=lambda settings, state: state.used,
+    conclude=None,
+)
+
+
+def judged(arena, settings, state, seed, evolution=STILL):
+    """f of every sample, what the normalisation is told, and the steps counted in an iteration from this state."""
+
+    def conclude(state, directions, used, f, seen):
+        return (f, seen), {}
+
+    (f, seen), metrics = population.step(evolution, arena, settings, conclude, state, arena.key(seed))
+    return f, seen, metrics["steps"]
+
+
 def test_samples_that_are_not_used_leave_no_trace():
     task = CartPole200()
     settings = population.PopulationSettings(population=8, metric_episodes=4)
@@ -188,34 +250,53 @@ def test_samples_that_are_not_used_leave_no_trace():
     problem = problem_for(task, 0.0, entropy_bounds=NO_ENTROPY)
     rng = np.random.default_rng(0)
     x = policy.init(rng.standard_normal(policy.size, dtype=np.float32))
-    points = x + np.float32(0.1) * mirrored(rng.standard_normal((4, policy.size), dtype=np.float32))
-    used = np.tile(np.arange(4) < 3, 2)
-    over_devices = jax.vmap(
-        lambda points, used: population.play(task, policy, problem, settings, x, identity(x[:4]), points, used, key(2)),
-        axis_name=EPISODES,
+    half = np.float32(0.1) * rng.standard_normal((4, policy.size), dtype=np.float32)
+    used = np.arange(4) < 3
+    state = Standing(np.int32(0), jnp.asarray(x), identity(jnp.zeros(4)), half, np.tile(used, 2))
+    arena = DeviceArena(task, policy, problem, settings.discount)
+    play = quick(
+        lambda half, used: jax.vmap(
+            lambda _: judged(arena, settings, state._replace(half=half, used=used), 2), axis_name=EPISODES
+        )(jnp.arange(1))
     )
-    played = quick(lambda points, used: over_devices(points[None], used[None]))
-    some = played(points, used)
-    wild = played(np.where(used[:, None], points, np.float32(100)), used)
-    everyone = played(points, used | True)
-    assert np.array_equal(some.f[0][used], wild.f[0][used])
-    for a, b in zip(some.seen, wild.seen):
+    some = first_of(play(half, state.used))
+    wild = first_of(play(np.where(used[:, None], half, np.float32(100)), state.used))
+    everyone = first_of(play(half, state.used | True))
+    assert np.array_equal(some[0], wild[0])
+    for a, b in zip(some[1], wild[1]):
         assert np.array_equal(a, b)
-    assert float(some.metrics["steps"][0]) == float(wild.metrics["steps"][0]) < float(everyone.metrics["steps"][0])
+    assert np.array_equal(some[0][state.used], everyone[0][state.used])
+    assert float(some[2]) == float(wild[2]) < float(everyone[2])
+
+
+def test_workers_do_not_play_samples_that_are_not_used():
+    sim = simulator("tests/Line-v0")
+    settings = openes.OpenESSettings(population=8, metric_episodes=4)
+    policy = Policy(1, sim.actions, (3,))
+    arena = WorkerArena(sim, policy, problem_for(sim, 0.0), settings.discount, Here, openes.EVOLUTION.search(settings))
+    evolution = openes.EVOLUTION._replace(used=lambda settings, state: state.used)
+    x = policy.init(np.random.default_rng(0).standard_normal(policy.size, dtype=np.float32))
+    state = Standing(np.int32(0), x, identity(np.zeros(1, np.float32)), None, np.tile(np.arange(4) < 3, 2))
+    some = judged(arena, settings, state, 2, evolution)
+    everyone = judged(arena, settings, state._replace(used=state.used | True), 2, evolution)
+    assert np.array_equal(some[0][state.used], everyone[0][state.used]) and len(set(some[0])) == 6
+    assert np.all(some[0][~state.used] == some[0].max())
+    assert (some[2], everyone[2]) == ((6 * 2 + 4) * 20, (8 * 2 + 4) * 20)
+    assert (some[1].count, everyone[1].count) == (6 * 2 * 20, 8 * 2 * 20)
 
 
 def test_costs_over_the_limit_are_penalised_and_pairs_share_their_episodes():
     task = make("CartSafe-v0")
     policy = Policy(4, task.actions)
     x = policy.init(np.random.default_rng(0).standard_normal(policy.size, dtype=np.float32), last=3.0)
-    points = mirrored(np.zeros((2, policy.size), np.float32)) + x  # four times the same policy
+    still = np.zeros((2, policy.size), np.float32)  # four times the same policy
+    state = Standing(np.int32(0), jnp.asarray(x), identity(jnp.zeros(4)), still, np.ones(4, bool))
 
     def f(penalty, threshold):
         settings = population.PopulationSettings(population=4, metric_episodes=4, penalty=penalty)
         problem = problem_for(task, 0.0, threshold=threshold, entropy_bounds=NO_ENTROPY)
-        used = jnp.ones(4, bool)
-        play = partial(population.play, task, policy, problem, settings, x, identity(x[:4]), points, used)
-        return first_of(together(lambda: play(key(3)).f))
+        arena = DeviceArena(task, policy, problem, settings.discount)
+        return first_of(together(lambda: judged(arena, settings, state, 3)[0]))
 
     blind, strict, lenient = f(0.0, 0.0), f(2.0, 0.0), f(2.0, 1000.0)
     assert np.array_equal(blind, lenient)
@@ -245,7 +326,7 @@ def test_advantages_by_hand():
             delta = r[t, column] + gamma * after[t - first] - v[t, column]
             carried = delta + gamma * lam * carried
             expected[t, column] = carried
-    estimate = quick(on_policy.advantages)
+    estimate = quick(critic_networks.advantages)
     both = estimate(np.stack([r, 2 * r]), np.stack([v, 2 * v]), played, going, gamma, lam)  # two signals
     assert np.allclose(both, [expected, 2 * expected], atol=1e-6)
 
@@ -255,7 +336,7 @@ def test_an_epoch_is_full_and_its_first_episodes_are_the_plain_rollout():
     policy = Policy(4, task.actions, (1,))
     x = jnp.array([0.0, 0, 2, 2, 0, -1, 1, 0, 0])  # pushes to where the pole leans and falls: some balance to the end
     keys = jax.random.split(key(4), count)
-    epoch, outcome = first_of(together(lambda: epochs.play(task, policy, x, identity(x[:4]), keys, 0.9)))
+    epoch, outcome = first_of(together(lambda: play_epoch(task, policy, x, identity(x[:4]), keys, 0.9)))
     plain, trajectory = quick(lambda keys: rollout(task, policy, x, identity(x[:4]), keys, 0.9, record=True))(keys)
     for name in Outcome._fields:
         assert np.allclose(getattr(outcome, name), getattr(plain, name), rtol=1e-4), name
@@ -283,29 +364,29 @@ def test_the_kernel_of_whole_episodes_leaves_epochs_alone():
 
 def test_critics_say_the_same_in_other_units():
     settings = on_policy.OnPolicySettings(critic_hidden=(5,))
-    net = on_policy.network(3, settings)
-    critics = on_policy.init_critics(net, 2, settings, key(0))
+    net = critic_networks.network(3, settings)
+    critics = critic_networks.init_critics(net, 2, settings, key(0))
     critics = critics._replace(weights=jax.random.normal(key(1), critics.weights.shape), mean=jnp.array([1.0, -2.0]))
     observations = jax.random.normal(key(2), (3, 4, 6))
-    rescaled = quick(partial(on_policy.rescaled, net))
+    rescaled = quick(partial(critic_networks.rescaled, net))
     other = rescaled(critics, np.array([50.0, 0.1], np.float32), np.array([20.0, 0.03], np.float32))
-    value = quick(partial(on_policy.values, net))
+    value = quick(partial(critic_networks.values, net))
     assert np.allclose(value(critics, observations), value(other, observations), atol=2e-4)
 
 
 def test_critics_learn_targets_of_any_size():
     settings = on_policy.OnPolicySettings(critic_hidden=(32,), passes=60)
-    net = on_policy.network(2, settings)
+    net = critic_networks.network(2, settings)
     observations = jax.random.normal(key(0), (2, 41, 25))
     targets = jnp.stack([500 + 300 * jnp.tanh(observations[0, :-1]), 0.1 * observations[1, :-1]])
     blank = jnp.zeros((40, 25))
     epoch = epochs.Epoch(observations, blank, blank, blank + 1, blank + 1, blank + 1 / 1000, None, None, None)
 
     def run():
-        critics = on_policy.init_critics(net, 2, settings, key(1))
-        return on_policy.fit(net, settings, critics, epoch, targets, key(2), jnp.bool_(True))
+        critics = critic_networks.init_critics(net, 2, settings, key(1))
+        return critic_networks.fit(net, settings, critics, epoch, targets, key(2), jnp.bool_(True))
 
-    error = quick(partial(on_policy.values, net))(first_of(together(run)), observations)[:, :-1] - targets
+    error = quick(partial(critic_networks.values, net))(first_of(together(run)), observations)[:, :-1] - targets
     assert np.all(np.std(error, (1, 2)) < 0.3 * np.std(targets, (1, 2)))
 
 
@@ -322,7 +403,7 @@ def actions_for(policy, x, count=50):
         noise = draw(key(11), (count,) if policy.discrete else (policy.outputs, count))
         actions = policy.act(head, log_std, noise)
         log_probability = policy.log_probability(head, log_std, actions)
-        return on_policy.Actions(observations, actions, head, log_std, log_probability, jnp.full(count, 1 / count))
+        return improvement.Actions(observations, actions, head, log_std, log_probability, jnp.full(count, 1 / count))
 
     return act(x)
 
@@ -335,8 +416,8 @@ def test_divergence_is_zero_at_home_and_its_mean_log_ratio_elsewhere(space):
 
     @quick
     def measure(y, did):
-        ratio = on_policy.ratios(policy, y, did)
-        return on_policy.divergence(policy, y, did), -jnp.log(ratio) @ did.weights, ratio @ did.weights
+        ratio = improvement.ratios(policy, y, did)
+        return improvement.divergence(policy, y, did), -jnp.log(ratio) @ did.weights, ratio @ did.weights
 
     did = actions_for(policy, x, 200_000)
     assert float(measure(x, did)[0]) == pytest.approx(0, abs=1e-6)
@@ -360,8 +441,8 @@ def test_the_divergence_bends_like_the_fisher_matrix():
     def both(x):
         scores = jax.jacrev(chances)(x)
         fisher = jnp.einsum("ac,aci,acj->ij", softmax(did.head) / 7, scores, scores)
-        bend = on_policy.divergence(policy, x + 0.02 * v, did) / (0.5 * 0.02**2)
-        return fisher @ v, on_policy.curvature(policy, x, did)(v), bend
+        bend = improvement.divergence(policy, x + 0.02 * v, did) / (0.5 * 0.02**2)
+        return fisher @ v, improvement.curvature(policy, x, did)(v), bend
 
     expected, curved, bend = both(x)
     assert np.allclose(curved, expected, atol=1e-5)
@@ -379,8 +460,8 @@ def test_ppo_makes_good_actions_likelier_and_stops_when_far(space):
 
     def run():
         adam = optax.scale_by_adam().init(jnp.asarray(x))
-        y, _, far = on_policy.improve(policy, settings, x, adam, did, advantage, jnp.int32(0), key(1))
-        return on_policy.ratios(policy, y, did), far
+        y, _, far = improvement.improve(policy, settings, x, adam, did, advantage, jnp.int32(0), key(1))
+        return improvement.ratios(policy, y, did), far
 
     ratio, far = first_of(together(run))
     assert float(ratio[side].mean()) > 1.05
@@ -562,7 +643,7 @@ def same_run(a, b):
 def test_every_baseline_trains_up_to_the_limit_and_resumes_to_the_same_bits(name, tmp_path, monkeypatch, hasty_engines):
     """At a cost of 6 of 20, pushes at x > 0.4 pay 1.7 each: 10.2. A blind policy gets 20 for a cost of 20."""
     if name != "cpo":  # one film is enough
-        monkeypatch.setattr(report, "at_work", lambda runs, where: [])
+        monkeypatch.setattr("pcces.report.runs.at_work", lambda runs, where, film: [])
 
     def keep(runs):
         done = len(runs[0].metrics["return"])
@@ -573,13 +654,13 @@ def test_every_baseline_trains_up_to_the_limit_and_resumes_to_the_same_bits(name
             monkeypatch.setattr(training, "CHECKPOINT_SECONDS", math.inf)
 
     given = dict(algorithm=name, seed=3, normalise=False, certify_episodes=50) | LEARNT[name]
-    whole = training.train(TEMPTING, out=tmp_path / "whole", callback=keep, **given)
+    whole = train(TEMPTING, out=tmp_path / "whole", callback=keep, **given)
     m = {column: np.array(values) for column, values in whole.metrics.items()}
     assert len(m["return"]) == given["iterations"] and all(np.isfinite(values).all() for values in m.values())
     assert m["cost_right"][-10:].mean() == pytest.approx(6, abs=1.2)
     assert m["return"][-10:].mean() == pytest.approx(10.2, abs=1.5)
     assert whole.problem.names == ("right <= 6",)  # baselines know no bounds on the entropy
-    again = training.train(TEMPTING, out=tmp_path / "killed", resume=True, **given)
+    again = train(TEMPTING, out=tmp_path / "killed", resume=True, **given)
     same_run(again, whole)
     names = ["certificate.json", "checkpoint.npz", "config.json", "metrics.csv", "policy.npz", "report.html"]
     assert sorted(file.name for file in (tmp_path / "killed").iterdir()) == names
@@ -593,38 +674,21 @@ ON_WORKERS = {
 ON_WORKERS["rcpo"] = ON_WORKERS["cpo"] = ON_WORKERS["ppo-lag"]
 
 
-class Here:
-    """A pool without processes that does its tasks last to first, as many workers might."""
-
-    def __init__(self, recipe):
-        self.handler, self.share = recipe(), None
-
-    def map(self, tasks):
-        return [self.handler.run(task) for task in reversed(tasks)][::-1]
-
-
-class Straight(Here):
-    def map(self, tasks):
-        return [self.handler.run(task) for task in tasks]
-
-
 @pytest.mark.parametrize("name", NAMES[1:])
 def test_baselines_on_workers_do_not_depend_on_who_plays_first(name):
     """Gaussian heads and two costs, on a Gymnasium environment."""
-    algorithm = ALGORITHMS[name]
+    algorithm = BASELINES[name]
     settings = algorithm.settings(**ON_WORKERS[name])
     sim = simulator("tests/Line-v0", simulators.late_cost, thresholds=(1.0, 40.0))
     policy, problem = Policy(1, sim.actions, settings.hidden), problem_for(sim, settings.mu)
-    found = []
-    crew = Crew(sim, policy, problem, settings.discount, Here, algorithm.search(settings))
+    arena = WorkerArena(sim, policy, problem, settings.discount, Here, algorithm.search(settings))
     with compiled_hastily():
         engine = StepwiseEngine(arena, algorithm.program(arena, settings), [3])
-    for pool in (Here, Straight):
-        crew.pool = pool(lambda: crew.worker)
-        crew.pool.share = crew.worker.share
-        found.append(engine.advance(engine.start(), 4))
-    (state, metrics), other = found
-    for a, b in zip(jax.tree.leaves(found[0]), jax.tree.leaves(other)):
+    backwards = engine.advance(engine.start(), 4)
+    arena.pool = Straight(lambda: arena.worker)
+    forwards = engine.advance(engine.start(), 4)
+    state, metrics = backwards
+    for a, b in zip(jax.tree.leaves(backwards), jax.tree.leaves(forwards), strict=True):
         assert a.dtype == b.dtype and np.array_equal(a, b)
     assert jax.tree.structure(engine.template()) == jax.tree.structure(state)
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((state, metrics)))
@@ -670,11 +734,11 @@ def test_steps_are_the_same_one_by_one_and_side_by_side():
     sim = SideBySide("Ends-v0", 1, Continuous(-1.0, 1.0), 15, ("right",), (1.0,))
     policy = Policy(1, sim.actions, (3,))
     x = policy.init(np.random.default_rng(0).standard_normal(policy.size).astype(np.float32), log_std=0.5)
-    chunk = Chunk(tuple(Episode(-1, 1, seed) for seed in range(8)), "steps")
+    chunk = Chunk(tuple(Episode(-1, 1, seed) for seed in range(8)), steps=True)
     played = []
     for kind in (EpisodeWorker, BatchedWorker):
         worker = kind(sim, policy, 0.99)
-        worker.share(Shared(x, identity(np.zeros(1, np.float32)), np.zeros(0)))
+        worker.share(Shared(x, identity(np.zeros(1, np.float32))))
         played.append(worker.run(chunk))
     for a, b in zip(played[0].steps, played[1].steps, strict=True):
         assert all(np.allclose(one, other, atol=1e-5) for one, other in zip(a, b, strict=True))
@@ -696,7 +760,7 @@ def test_an_epoch_of_workers_is_what_they_played():
     nan, zeros = np.nan, np.zeros(3)
     outcome = Outcome(np.array([2.0, nan, 3.0]), zeros, np.array([[4.0, nan, 6.0]]), zeros, np.array([2.0, 0.0, 3.0]))
     first = Played(outcome, None, ((9, "broken"),), (ended, None, cut))
-    column = epochs.laid_out(Policy(2, Discrete(2)), 8, [first, first._replace(steps=(late, lost))])
+    column = laid_out(Policy(2, Discrete(2)), 8, [first, first._replace(steps=(late, lost))])
     raw, actions, signals, played, going, costs, length = column
     assert np.array_equal(raw[0, :, 0], [1, 2, 1, 2, 3, 9, 1, 2, 3])
     assert np.array_equal(played[:, 0], [1, 1, 1, 1, 1, 0, 1, 1])
@@ -705,7 +769,7 @@ def test_an_epoch_of_workers_is_what_they_played():
     assert np.array_equal(signals[..., 0], [played[:, 0], 2 * played[:, 0]])
     assert (costs, length) == (5, 2.5)
     # What the time limit cut off inside the column counts, as does what the column's end does; what an end does not.
-    estimate = quick(on_policy.advantages)(signals, 10 * raw[0], played, going, 1.0, 0.0)[0, :, 0]
+    estimate = quick(critic_networks.advantages)(signals, 10 * raw[0], played, going, 1.0, 0.0)[0, :, 0]
     assert np.array_equal(estimate, [11, -19, 11, 11, 61, 0, 11, 11])
 
 
@@ -722,21 +786,21 @@ def test_workers_play_until_the_steps_are_there(lengths, sizes):
     def play(size):
         return Played(Outcome(None, None, None, None, np.array(lengths(size), np.float32)), None, ())
 
-    assert [part.outcome.length.size for part in epochs.rounds(play, 4, 200)] == sizes
+    assert [part.outcome.length.size for part in rounds(play, 4, 200)] == sizes
 
 
 @pytest.mark.parametrize("name", ["openes", "ppo-lag"])
 def test_failed_episodes_are_counted_with_any_number_of_workers(name):
     given = dict(algorithm=name, iterations=2, certify_episodes=10) | ON_WORKERS[name]
     with compiled_hastily():
-        one, two = (training.train("tests/Trouble-v0", workers=n, **given) for n in (1, 2))
+        one, two = (train("tests/Trouble-v0", workers=n, **given) for n in (1, 2))
     same_run(one, two)
     assert sum(one.metrics["failed_episodes"]) > 0 and np.isfinite(one.x).all()
 
 
 def test_the_command_line_trains_baselines(tmp_path, monkeypatch, hasty_engines):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(report, "at_work", lambda runs, where: [])
+    monkeypatch.setattr("pcces.report.runs.at_work", lambda runs, where, film: [])
 
     def command(*words):
         return CliRunner().invoke(app, [str(word) for word in words])
@@ -757,7 +821,7 @@ def test_the_command_line_trains_baselines(tmp_path, monkeypatch, hasty_engines)
     assert said["runs"][0]["algorithm"] == "openes" and said["folder"] == "runs/CartSafe-v0/openes-default-seed0"
     again = command("train", "CartSafe-v0", "--out", said["folder"], "--resume", "--json", "--set=sigma=0.5")
     assert json.loads(again.stdout) == said
-    run = training.load(said["folder"])
+    run = load(said["folder"])
     assert run.config["settings"]["sigma"] == 0.5 and run.trained()[0].size == run.shape.size
     refused = command("train", "CartSafe-v0", "--algorithm", "cpo", "--set", "clip=0.1")
     assert refused.exit_code == 2 and "unknown setting 'clip' of cpo" in refused.stderr
@@ -774,8 +838,8 @@ def test_the_command_line_trains_baselines(tmp_path, monkeypatch, hasty_engines)
 )
 def test_what_an_algorithm_does_not_have_is_refused(given, words):
     with pytest.raises((ValueError, TypeError), match=words):
-        training.prepare("CartSafe-v0", [0], **given)
-    assert tuple(ALGORITHMS) == NAMES[1:]
+        prepare("CartSafe-v0", [0], **given)
+    assert tuple(BASELINES) == NAMES[1:]
 
 
 @pytest.mark.parametrize(
@@ -788,10 +852,10 @@ def test_without_multipliers_costs_do_not_matter(name, blind):
     problem = problem_for(TEMPTING, 0.0, entropy_bounds=NO_ENTROPY)
     x = policy.init(np.random.default_rng(0).standard_normal(policy.size, dtype=np.float32))
 
-    settings = ALGORITHMS[name].settings(**blind)
+    settings = BASELINES[name].settings(**blind)
 
     def after(scale):
-        epoch, _ = epochs.play(TEMPTING, policy, x, identity(x[:4]), jax.random.split(key(1), 30), 0.99)
+        epoch, _ = play_epoch(TEMPTING, policy, x, identity(x[:4]), jax.random.split(key(1), 30), 0.99)
         dearer = epoch.signals * jnp.array([1.0, scale])[:, None, None]
         state = method.begin(problem, net, settings, jnp.asarray(x), identity(x[:4]), key(2))
         epoch = epoch._replace(signals=dearer, costs=epoch.costs * scale)
@@ -808,10 +872,10 @@ def test_devices_that_share_an_epoch_find_the_same():
     x = policy.init(np.random.default_rng(0).standard_normal(policy.size, dtype=np.float32))
 
     def run():
-        epoch, outcome = epochs.play(task, policy, x, identity(x[:2]), jax.random.split(key(1), 8), 0.9)
-        critics = on_policy.init_critics(net, 3, settings, key(2))
-        critics = on_policy.fit(net, settings, critics, epoch, epoch.signals, key(3), jnp.bool_(True))
-        step = summed(on_policy.curvature(policy, x, on_policy.acted(policy, x, epoch))(x))
+        epoch, outcome = play_epoch(task, policy, x, identity(x[:2]), jax.random.split(key(1), 8), 0.9)
+        critics = critic_networks.init_critics(net, 3, settings, key(2))
+        critics = critic_networks.fit(net, settings, critics, epoch, epoch.signals, key(3), jnp.bool_(True))
+        step = summed(improvement.curvature(policy, x, improvement.acted(policy, x, epoch))(x))
         return epoch.costs, epoch.length, epoch.seen, outcome, critics, step
 
     one, two = together(run), together(run, devices=2)
@@ -853,9 +917,9 @@ def test_the_tasks_given_to_omnisafe_are_ours(name):
 # -- settings ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize("name", BASELINES)
 def test_settings_survive_json(name):
-    settings = ALGORITHMS[name].settings(hidden=(7, 5), iterations=12)
+    settings = BASELINES[name].settings(hidden=(7, 5), iterations=12)
     assert type(settings).from_dict(json.loads(json.dumps(settings.to_dict()))) == settings
 
 
@@ -883,4 +947,4 @@ def test_settings_survive_json(name):
 )
 def test_bad_settings_are_refused(name, wrong):
     with pytest.raises(ValueError, match=r"must|needs|<="):
-        ALGORITHMS[name].settings(**wrong)
+        BASELINES[name].settings(**wrong)

@@ -14,7 +14,7 @@ from pcces.envs.simulator import simulator
 from pcces.envs.task import Continuous, Discrete
 from pcces.rl.normalizer import identity, normalise
 from pcces.rl.policy import Policy, forward
-from pcces.rl.worker import EpisodePlayer as Player
+from pcces.rl.worker import EpisodePlayer
 
 bullet = pytest.mark.skipif(importlib.util.find_spec("pybullet") is None, reason="needs the extra 'bullet'")
 
@@ -27,7 +27,7 @@ def play(sim, x=None, seed=0, greedy=False, normalizer=None, env=None):
     policy = policy_of(sim)
     x = np.random.default_rng(3).standard_normal(policy.size).astype(np.float32) if x is None else x
     normalizer = normalizer or identity(np.zeros(sim.observation_size, np.float32))
-    return Player(policy, sim, 0.9, Watchdog(None)).play(env or sim.make(), x, normalizer, seed, greedy)
+    return EpisodePlayer(policy, sim, 0.9, Watchdog(None)).play(env or sim.make(), x, normalizer, seed, greedy)
 
 
 # -- what is found out -----------------------------------------------------------------------------------------------------

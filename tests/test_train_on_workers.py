@@ -83,18 +83,21 @@ def test_what_cannot_be_is_refused_before_anything_starts(task, options, words):
 
 
 def test_slow_episodes_have_other_defaults_and_the_device_many_tries():
-    training = prepare("tests/Line-v0", [0], iterations=2, workers=1, sigma_max=3.0)
-    training.arena.close()
-    assert (training.settings.initial_tries, training.settings.last_layer) == (1, 0.3)
-    assert (training.settings.member_episodes, training.settings.sigma_max) == (1, 3.0)  # what is asked for stays
-    rival = prepare("tests/Line-v0", [0], iterations=2, workers=1, algorithm="openes")
-    rival.arena.close()
-    assert rival.settings.initial_tries == 1 and rival.settings.member_episodes > 1
+    def settings(task, **asked):
+        training = prepare(task, [0], **asked)
+        training.arena.close()
+        return training, training.runs[0].config["settings"]
+
+    few = dict(iterations=2, workers=1)
+    training, slow = settings("tests/Line-v0", sigma_max=3.0, **few)
+    assert (slow["initial_tries"], slow["last_layer"]) == (1, 0.3)
+    assert (slow["member_episodes"], slow["sigma_max"]) == (1, 3.0)  # what is asked for stays
     assert training.runs[0].config["certify_episodes"] == 200 and training.opening == "starting workers"
-    training = prepare("tests/Line-v0", [0], iterations=2, workers=1, initial_tries=5, preset="paper")
-    training.arena.close()
-    assert (training.settings.initial_tries, training.settings.last_layer) == (5, 1.0)
-    assert prepare("CartSafe-v0", [0]).settings.initial_tries > 100
+    _, rival = settings("tests/Line-v0", algorithm="openes", **few)
+    assert rival["initial_tries"] == 1 and rival["member_episodes"] > 1
+    _, paper = settings("tests/Line-v0", initial_tries=5, preset="paper", **few)
+    assert (paper["initial_tries"], paper["last_layer"]) == (5, 1.0)
+    assert settings("CartSafe-v0")[1]["initial_tries"] > 100
 
 
 # -- folders ---------------------------------------------------------------------------------------------------------------
@@ -173,7 +176,7 @@ def test_no_worker_is_left_after_an_error_in_the_middle():
         raise ZeroDivisionError
 
     training = prepare("tests/Line-v0", [0], workers=2, **TINY)
-    processes = [worker.process for worker in training.engine.crew.pool._crew]
+    processes = [worker.process for worker in training.arena.pool._crew]
     with pytest.raises(ZeroDivisionError):
         training.run(progress=False, callback=stop)
     assert len(processes) == 2 and not any(process.is_alive() for process in processes)
@@ -297,10 +300,11 @@ def test_policies_on_simulators_can_be_filmed(tmp_path):
 DRIVER = """
 import sys
 import simulators
-import pcces.rl.training as training
-training.CHECKPOINT_SECONDS = 0.0
-run = training.train("tests/Brisk-v0", workers=2, out=sys.argv[1], resume=sys.argv[2] == "resume", iterations=25,
-                     population=8, episodes=2, metric_episodes=2, certify_episodes=10, warm_up=2, m=3, hidden=(4,))
+import pcces
+import pcces.rl.training
+pcces.rl.training.CHECKPOINT_SECONDS = 0.0
+run = pcces.train("tests/Brisk-v0", workers=2, out=sys.argv[1], resume=sys.argv[2] == "resume", iterations=25,
+                  population=8, episodes=2, metric_episodes=2, certify_episodes=10, warm_up=2, m=3, hidden=(4,))
 assert not {"jax", "matplotlib"} & set(sys.modules)  # so that a driver is there within a second
 """
 
