@@ -21,7 +21,7 @@ from gymnasium.utils.env_checker import check_env
 from pcces.envs import safety
 from pcces.envs.safety import Button, Buttons, Car, Goal, Gremlins, Hazards, Point, SafetyBatch, SafetyEnv, Scene, Vases
 from pcces.envs.safety.drive import Driver
-from pcces.envs.safety.layout import Group, Stream, sample_goal, sample_layout
+from pcces.envs.safety.layout import LegacyStream, Placement, sample_goal, sample_layout
 from pcces.envs.safety.lidar import lidar
 from pcces.envs.safety.render import SceneView, TopView
 
@@ -176,7 +176,7 @@ def test_levels_hold_what_the_original_levels_hold() -> None:
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["PointGoal1", "PointGoal2", "PointButton0", "CarButton2"]))
 def test_layouts_obey_keepouts(seed: int, name: str) -> None:
     scene = safety.scene(name)
-    layout = sample_layout(scene.groups, scene.extent, Stream(seed))
+    layout = sample_layout(scene.groups, scene.extent, LegacyStream(seed))
     keepouts = np.array([group.keepout for group in scene.groups for _ in range(group.count)])
     assert (np.abs(layout) <= scene.extent - keepouts[:, None]).all()
     distances = np.linalg.norm(layout[:, None] - layout, axis=-1)
@@ -185,7 +185,7 @@ def test_layouts_obey_keepouts(seed: int, name: str) -> None:
 
 
 def test_a_stream_mixes_numbers_and_indices_like_the_legacy_generator() -> None:
-    stream, legacy = Stream(7), np.random.RandomState(7)
+    stream, legacy = LegacyStream(7), np.random.RandomState(7)
     for n in (3, 2000, 1):
         np.testing.assert_array_equal(stream.take(n), legacy.random_sample(n))
         stream.peek(50)
@@ -197,10 +197,10 @@ def test_a_stream_mixes_numbers_and_indices_like_the_legacy_generator() -> None:
 def test_a_goal_keeps_clear_or_is_not_drawn() -> None:
     others, keepouts = np.array([[0.0, 0.0], [1.0, 1.0]]), np.array([0.4, 0.2])
     for seed in range(50):
-        goal = sample_goal(0.3, 1.5, others, keepouts, Stream(seed))
+        goal = sample_goal(0.3, 1.5, others, keepouts, LegacyStream(seed))
         assert goal is not None
         assert (np.linalg.norm(goal - others, axis=1) >= keepouts + 0.3).all()
-    assert sample_goal(0.3, 0.7, np.zeros((1, 2)), np.array([0.4]), Stream(0)) is None
+    assert sample_goal(0.3, 0.7, np.zeros((1, 2)), np.array([0.4]), LegacyStream(0)) is None
 
 
 def plain_lidar(points: np.ndarray) -> np.ndarray:
@@ -264,7 +264,7 @@ def test_an_episode_ends_when_there_is_no_room_for_another_goal() -> None:
 def test_buttons_are_dead_for_ten_steps_and_wrong_ones_cost() -> None:
     batch = SafetyBatch("PointButton1", 1, hazards=0, gremlins=0, buttons=2)
     batch.put(0, {"agent": [0, 0], "buttons": [[0.5, 0], [-1, 0]], "goal": [0.5, 0]})
-    batch.streams[0] = stream = Stream(0)
+    batch.streams[0] = stream = LegacyStream(0)
     stream.index = lambda n: 1  # type: ignore[method-assign]
     met = []
     for _ in range(100):
@@ -501,4 +501,4 @@ def test_missing_mujoco_is_explained_before_any_work(use: str) -> None:
 
 def test_groups_without_room_are_named() -> None:
     with pytest.raises(ValueError, match="no room for 30 rocks"):
-        sample_layout([Group("rocks", 30, 0.5)], 1.0, Stream(0))
+        sample_layout([Placement("rocks", 30, 0.5)], 1.0, LegacyStream(0))

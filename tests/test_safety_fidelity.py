@@ -15,7 +15,7 @@ pytest.importorskip("mujoco")
 from scipy.stats import ks_2samp
 
 from pcces.envs.safety import SafetyBatch, scene
-from pcces.envs.safety.layout import Stream, sample_layout
+from pcces.envs.safety.layout import LegacyStream, sample_layout
 
 DATA = Path(__file__).parent / "data" / "safety"
 FILES = sorted(path.stem for path in DATA.glob("*.npz"))
@@ -241,7 +241,7 @@ def test_distances_are_distributed_as_plain_rejection_sampling_makes_them(name: 
     """The sampler tests windows of candidates at once; a loop that takes them one by one must not differ from it."""
     groups, extent = scene(name).groups, 1.5
     rng = np.random.default_rng(1)
-    stream = Stream(2)
+    stream = LegacyStream(2)
     ours = [sample_layout(groups, extent, stream) for _ in range(count)]
     keepouts = [group.keepout for group in groups for _ in range(group.count)]
     plain = [plain_layout(keepouts, extent, rng) for _ in range(count)]

@@ -31,7 +31,7 @@ LARGEST = 1500  # parameters, and
 LARGEST_STATE = 64  # numbers in a state, above which code of one instruction a number would be too long
 
 
-class Episode(NamedTuple):
+class KernelEpisode(NamedTuple):
     """A step of one episode, ready to be evaluated number by number, and what goes in and comes out of it."""
 
     program: Any
@@ -50,7 +50,7 @@ class Episode(NamedTuple):
 
 def episode(
     step: Callable[..., Any], parameters: int, shared: tuple[int, ...], noise: Noise, state: Any, max_steps: int
-) -> Episode | None:
+) -> KernelEpisode | None:
     """How to play such episodes in the kernel, or None if that cannot be.
 
     `step` takes parameters (n,), numbers of shape `shared` that all episodes share, the noise of the step, its number and
@@ -71,11 +71,17 @@ def episode(
         )
     except UnsupportedError:
         return None
-    return Episode(program, parameters, states, noise, gains.size, row.size, max_steps)
+    return KernelEpisode(program, parameters, states, noise, gains.size, row.size, max_steps)
 
 
 def play(
-    episode: Episode, x: Array, shared: Array, words: Array, start: Any, record: bool = False, interpret: bool = False
+    episode: KernelEpisode,
+    x: Array,
+    shared: Array,
+    words: Array,
+    start: Any,
+    record: bool = False,
+    interpret: bool = False,
 ) -> tuple[Array, Array | None]:
     """The summed gains (gains, B) of episodes from the states in `start`, and their rows (T, row, B) if recorded.
 
@@ -116,7 +122,7 @@ def play(
     return totals[:, :batch], recorded_out[0][..., :batch] if record else None
 
 
-def _kernel(episode: Episode, record: bool) -> Any:
+def _kernel(episode: KernelEpisode, record: bool) -> Any:
     sizes = [math.prod(leaf.shape) for leaf in episode.states]
 
     def kernel(x_ref: Any, words_ref: Any, *refs: Any) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .layout import Stream, sample_layout
+from .layout import LegacyStream, sample_layout
 from .lidar import BINS, lidar
 from .model import compile_model, mujoco
 from .objects import Gremlins, Objects, Reading
@@ -80,7 +80,7 @@ class SafetyBatch:
             self._leads = [data.mocap_pos[ids[0] : ids[-1] + 1, :2] for data in self.data]
             self._centres = np.zeros((count, self._gremlins.count, 2))
 
-        self.streams = [Stream() for _ in range(count)]
+        self.streams = [LegacyStream() for _ in range(count)]
         self._started = False
         self._ticks = 0  # steps of the batch, over all episodes,
         self._settled = [0] * count  # and up to which of them the streams have been wound on
@@ -111,7 +111,7 @@ class SafetyBatch:
             if len(seeds) != len(rows):
                 raise ValueError(f"{len(rows)} environments need as many seeds, not {len(seeds)}")
             for i, number in zip(rows, seeds):
-                self.streams[i] = Stream(int(number))
+                self.streams[i] = LegacyStream(int(number))
                 self._settled[i] = self._ticks
         for i in rows:
             self._settle(i)

@@ -20,7 +20,7 @@ GOAL_TRIES = 10_000  # candidates for a new goal before the episode ends
 
 
 @dataclass(frozen=True)
-class Group:
+class Placement:
     """Objects that are placed one after the other under one keepout."""
 
     name: str
@@ -28,10 +28,10 @@ class Group:
     keepout: float
 
 
-class Stream:
+class LegacyStream:
     """Uniform numbers of one environment, in the order the original would draw them.
 
-    >>> stream = Stream(0)
+    >>> stream = LegacyStream(0)
     >>> stream.take(3).round(3).tolist()
     [0.549, 0.715, 0.603]
     """
@@ -69,7 +69,7 @@ class Stream:
     def index(self, n: int) -> int:
         """Draw an integer below ``n``. It takes other bits than a number, so numbers drawn in advance are put back.
 
-        >>> Stream(0).index(4)
+        >>> LegacyStream(0).index(4)
         0
         """
         self._rng.set_state(self._mark)
@@ -86,14 +86,14 @@ class Stream:
         return self._rng.random_sample(n)
 
 
-def sample_layout(groups: Sequence[Group], extent: float, stream: Stream) -> NDArray[np.float64]:
+def sample_layout(groups: Sequence[Placement], extent: float, stream: LegacyStream) -> NDArray[np.float64]:
     """Place every object in the square of half-width ``extent``; rows in the order of the groups.
 
     Each object gets up to 100 uniform candidates in the square shrunk by its own keepout. The first that stays the sum
     of both keepouts away from all objects before it is taken; if none does, the whole layout starts anew.
 
-    >>> groups = [Group("agent", 1, 0.4), Group("hazards", 2, 0.18)]
-    >>> sample_layout(groups, 1.5, Stream(0)).round(2).tolist()
+    >>> groups = [Placement("agent", 1, 0.4), Placement("hazards", 2, 0.18)]
+    >>> sample_layout(groups, 1.5, LegacyStream(0)).round(2).tolist()
     [[0.11, 0.47], [-0.16, 1.03], [1.22, -0.31]]
     """
     for group in groups:
@@ -119,10 +119,10 @@ class _Rule(NamedTuple):
     width: float
     limits: list[float]  # squared distance to keep from each object placed before the group
     among: float  # and from each other
-    place: Callable[[_Rule, list[float], list[float], Stream], bool]
+    place: Callable[[_Rule, list[float], list[float], LegacyStream], bool]
 
 
-def _rules(groups: Sequence[Group], extent: float) -> list[_Rule]:
+def _rules(groups: Sequence[Placement], extent: float) -> list[_Rule]:
     rules: list[_Rule] = []
     keepouts: list[float] = []
     for group in groups:
@@ -136,7 +136,7 @@ def _rules(groups: Sequence[Group], extent: float) -> list[_Rule]:
     return rules
 
 
-def _place(rule: _Rule, xs: list[float], ys: list[float], stream: Stream) -> bool:
+def _place(rule: _Rule, xs: list[float], ys: list[float], stream: LegacyStream) -> bool:
     count, low, width, limits, among, _ = rule
     limits = limits.copy()
     tries = placed = 0
@@ -164,7 +164,7 @@ def _place(rule: _Rule, xs: list[float], ys: list[float], stream: Stream) -> boo
     return True
 
 
-def _place_crowded(rule: _Rule, xs: list[float], ys: list[float], stream: Stream) -> bool:
+def _place_crowded(rule: _Rule, xs: list[float], ys: list[float], stream: LegacyStream) -> bool:
     """Do what ``_place`` does, with all candidates of a window held against the objects already there at once."""
     count, low, width, limits, among, _ = rule
     px, py, limit = np.array([xs, ys, limits])[:, :, None]
@@ -200,11 +200,11 @@ def _place_crowded(rule: _Rule, xs: list[float], ys: list[float], stream: Stream
 
 
 def sample_goal(
-    keepout: float, extent: float, others: NDArray[np.float64], keepouts: NDArray[np.float64], stream: Stream
+    keepout: float, extent: float, others: NDArray[np.float64], keepouts: NDArray[np.float64], stream: LegacyStream
 ) -> NDArray[np.float64] | None:
     """Draw a goal that keeps clear of the ``others`` (n, 2), or ``None`` when 10 000 candidates all fail.
 
-    >>> sample_goal(0.3, 1.5, np.zeros((1, 2)), np.array([0.4]), Stream(0)).round(3).tolist()
+    >>> sample_goal(0.3, 1.5, np.zeros((1, 2)), np.array([0.4]), LegacyStream(0)).round(3).tolist()
     [-0.15, 0.94]
     """
     limit = (keepouts + keepout) ** 2

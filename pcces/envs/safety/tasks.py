@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..registry import SCENES
 from .agents import AGENTS, Agent
-from .layout import Group, Stream, sample_goal
+from .layout import LegacyStream, Placement, sample_goal
 from .objects import Buttons, GoalMark, Gremlins, Hazards, Objects, Vases
 
 
@@ -29,7 +29,7 @@ class World(Protocol):
     distance: NDArray[np.float64]  # (k, n) from the agent to each object
     target: NDArray[np.intp]  # (k,) the goal button
     timer: NDArray[np.intp]  # (k,) steps for which buttons stay dead
-    streams: list[Stream]
+    streams: list[LegacyStream]
 
 
 class SceneTask(Protocol):
@@ -160,9 +160,9 @@ class Scene:
         return self.task.objects + tuple(sorted(self.objects, key=lambda kind: (kind.mobile, kind.mocap)))
 
     @property
-    def groups(self) -> list[Group]:
+    def groups(self) -> list[Placement]:
         """What the layout has to place."""
-        return [Group("agent", 1, self.agent.keepout), *(Group(k.name, k.count, k.keepout) for k in self.kinds)]
+        return [Placement("agent", 1, self.agent.keepout), *(Placement(k.name, k.count, k.keepout) for k in self.kinds)]
 
     @property
     def observation(self) -> dict[str, int]:

@@ -10,16 +10,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..layout import LAYOUTS, TRIES, Group
+from ..layout import LAYOUTS, TRIES, Placement
 
 Array = Any
 RARE = 1e-6  # tries that would change less than this share of layouts are left out
 
 
-def sample_layout(key: Array, groups: Sequence[Group], extent: float) -> Array:
+def sample_layout(key: Array, groups: Sequence[Placement], extent: float) -> Array:
     """Places (n, 2): one object after the other, clear of those before it; from the start when one finds no place.
 
-    >>> sample_layout(jax.random.key(0), [Group("agent", 1, 0.4), Group("hazards", 2, 0.18)], 1.5).shape
+    >>> sample_layout(jax.random.key(0), [Placement("agent", 1, 0.4), Placement("hazards", 2, 0.18)], 1.5).shape
     (3, 2)
     """
     tries = _tries(groups, extent)
@@ -46,12 +46,12 @@ def sample_place(
     return _first(candidates, _clear(candidates, others, keepouts + keepout))
 
 
-def each(groups: Sequence[Group]) -> np.ndarray:
+def each(groups: Sequence[Placement]) -> np.ndarray:
     """The keepout of each object."""
     return np.concatenate([[group.keepout] * group.count for group in groups])
 
 
-def _attempt(key: Array, groups: Sequence[Group], extent: float, tries: Sequence[int]) -> tuple[Array, Array]:
+def _attempt(key: Array, groups: Sequence[Placement], extent: float, tries: Sequence[int]) -> tuple[Array, Array]:
     """Places (n, 2), and whether every object found one."""
     keepouts = each(groups)
     keys = jax.random.split(key, len(keepouts) + 1)
@@ -82,7 +82,7 @@ def _first(candidates: Array, clear: Array) -> tuple[Array, Array]:
     return candidates[first], clear[first]
 
 
-def _tries(groups: Sequence[Group], extent: float) -> list[int]:
+def _tries(groups: Sequence[Placement], extent: float) -> list[int]:
     """How many candidates the objects of a group need: as many as the rules allow, if others may cover the square."""
     tries: list[int] = []
     for i, group in enumerate(groups):

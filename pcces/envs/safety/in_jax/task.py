@@ -11,7 +11,7 @@ from pcces.envs.draw import RED_TINT, Canvas
 from pcces.envs.task import Continuous, Task
 
 from ..agents import Agent, Point
-from ..layout import Stream, sample_layout
+from ..layout import LegacyStream, sample_layout
 from ..tasks import Scene, scene
 
 Array = Any
@@ -45,7 +45,7 @@ class SafetyTask(Task):
                 f"{type(self).__name__} in JAX has only {' or '.join(a.name for a in self.drives)} and {', '.join(self.known)}, "
                 f"not a {given}; MuJoCo has all: engine='local'"
             )
-        sample_layout(scene.groups, scene.extent, Stream(0))  # says so if there is no room
+        sample_layout(scene.groups, scene.extent, LegacyStream(0))  # says so if there is no room
         self.hazards = next((kind for kind in scene.kinds if kind.name == "hazards"), None)
         self.name = name or f"pcces/{scene.agent.name}{scene.task.name}{1 if self.hazards else 0}-v0"
         self.observation_size = sum(scene.observation.values())
