@@ -1,0 +1,186 @@
+"""The rooms of the library, and that it keeps to them: docs/architecture.md says why."""
+
+import ast
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+FILES = {
+    ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): file
+    for file in sorted((ROOT / "pcces").rglob("*.py"))
+}
+FRONT_DOORS = {"pcces", "pcces.minimize", "pcces.policies"}
+# A room may import itself and the rooms below it, nothing beside or above it.
+LEVELS = (
+    {"cli"}, {"studies"}, {"front doors"}, {"baselines"}, {"rl", "blackbox"}, {"report", "integrations"}, {"envs"},
+    {"engines"}, {"strategies"}, {"core"}, {"support"},
+)  # fmt: skip
+LEVEL = {room: number for number, rooms in enumerate(LEVELS) for room in rooms}
+LINES, FUNCTION, PARAMETERS = 400, 60, 8
+# What is not yet in order. The lists can only become shorter: an entry that is no longer needed fails, too.
+KNOWN: dict[str, set[str]] = {
+    "imports": {
+        "pcces.core.theory -> blackbox",
+        "pcces.rl.speed -> front doors",
+    },
+    "long files": {
+        "pcces.blackbox.search",
+    },
+    "long functions": {
+        "pcces.rl.worker.EpisodePlayer.play",
+    },
+    "many parameters": {
+        "pcces.blackbox.models.quadratic.minimise",
+        "pcces.blackbox.optimizer.Optimizer.__init__",
+        "pcces.blackbox.search.Search.__init__",
+        "pcces.cli.bench.bench",
+        "pcces.cli.certify.certify",
+        "pcces.cli.reproduce.reproduce",
+        "pcces.cli.train.train",
+        "pcces.minimize.minimize",
+        "pcces.policies.train",
+        "pcces.rl.certify.certify",
+        "pcces.rl.lesson.lesson_of",
+    },
+    "names of classes": {
+        "ASEBOState",
+        "Film",
+        "Limit",
+        "Outcome",
+        "Part",
+        "Problem",
+    },
+}
+
+
+def room_of(module):
+    """The room of a module by its full name."""
+    if module == "pcces.__main__":
+        return "cli"
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 and parts[1] in LEVEL else "front doors"  # of which `pcces` shows functions, too
+
+
+def imported(module, text, package):
+    """Full names of the modules of pcces that a module imports, wherever in it, type checking included."""
+    here = module.split(".") if package else module.split(".")[:-1]
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.split(".")[0] == "pcces")
+        elif isinstance(node, ast.ImportFrom):
+            base = here[: len(here) - node.level + 1] if node.level else []
+            source = ".".join(base + (node.module.split(".") if node.module else []))
+            if source == "pcces":
+                yield from (f"pcces.{alias.name}" for alias in node.names)
+            elif source.startswith("pcces."):
+                yield source
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+            yield from (
+                a.value for a in node.args[:1] if isinstance(a, ast.Constant) and str(a.value).startswith("pcces")
+            )
+
+
+def forbidden(module, text, package=False):
+    """The rooms that a module imports and must not."""
+    own = room_of(module)
+    rooms = {room_of(target) for target in imported(module, text, package)} - {own}
+    return {room for room in rooms if LEVEL[room] <= LEVEL[own]}
+
+
+def functions(text):
+    """Every function with its full name, its docstring and its lines without it, and how many parameters it has."""
+
+    def below(node, path):
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                name = [*path, child.name]
+                if not isinstance(child, ast.ClassDef):
+                    yield ".".join(name), *measures(child)
+                yield from below(child, name)
+            else:
+                yield from below(child, path)
+
+    return below(ast.parse(text), [])
+
+
+def measures(function):
+    doc = ast.get_docstring(function) or ""
+    first = function.body[0]
+    lines = function.end_lineno - function.lineno + 1 - (first.end_lineno - first.lineno + 1 if doc else 0)
+    a = function.args
+    names = [p.arg for p in (*a.posonlyargs, *a.args, *a.kwonlyargs, a.vararg, a.kwarg) if p is not None]
+    return doc, lines, len([name for name in names if name not in ("self", "cls")])
+
+
+def excused(doc, word):
+    """Whether a docstring gives a reason: 'Long: ...' or 'Many parameters: ...', and then at least three words."""
+    _, given, reason = doc.partition(f"{word}: ")
+    return bool(given) and len(reason.split()) >= 3
+
+
+def offences():
+    """All that is not in order, by kind."""
+    texts = {module: file.read_text() for module, file in FILES.items()}
+    classes = Counter(
+        node.name
+        for text in texts.values()
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    found = {kind: set() for kind in KNOWN}
+    found["names of classes"] = {name for name, times in classes.items() if times > 1}
+    for module, text in texts.items():
+        package = FILES[module].name == "__init__.py"
+        if module != "pcces":  # what the library shows to the world comes from all rooms
+            found["imports"] |= {f"{module} -> {room}" for room in forbidden(module, text, package)}
+        if len(text.splitlines()) > LINES:
+            found["long files"].add(module)
+        for name, doc, lines, parameters in functions(text):
+            if lines > FUNCTION and not excused(doc, "Long"):
+                found["long functions"].add(f"{module}.{name}")
+            if parameters > PARAMETERS and not excused(doc, "Many parameters"):
+                found["many parameters"].add(f"{module}.{name}")
+    return found
+
+
+OFFENCES = offences()
+
+
+@pytest.mark.parametrize("kind", KNOWN)
+def test_the_library_is_in_order(kind):
+    new, mended = OFFENCES[kind] - KNOWN[kind], KNOWN[kind] - OFFENCES[kind]
+    assert not new, f"{kind}: {sorted(new)}"
+    assert not mended, f"no longer needed in KNOWN, {kind}: {sorted(mended)}"
+
+
+def test_every_module_is_in_a_room():
+    assert {room_of(module) for module in FILES} == set(LEVEL)
+    assert {module for module in FILES if room_of(module) == "front doors"} == FRONT_DOORS
+
+
+@pytest.mark.parametrize(
+    ("module", "text", "rooms"),
+    [
+        ("pcces.core.algorithm", "def f():\n    from pcces.engines.keys import key", {"engines"}),
+        ("pcces.envs.safety.batch", "from ...rl import policy", {"rl"}),
+        ("pcces.envs.safety.batch", "from .tasks import scene\nfrom ..task import Task", set()),
+        ("pcces.rl.policy", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import pcces.blackbox.options", {"blackbox"}),
+        ("pcces.rl.policy", "from pcces import train, envs", {"front doors"}),
+        ("pcces.rl.policy", "import importlib\nimportlib.import_module('pcces.studies.arms')", {"studies"}),
+        ("pcces.cli.train", "from pcces import train\nfrom pcces.core.theory import Constants\nimport numpy", set()),
+        ("pcces.minimize", "from pcces.cli import app", {"cli"}),
+    ],
+)  # fmt: skip
+def test_an_import_upwards_would_be_seen(module, text, rooms):
+    assert forbidden(module, text) == rooms
+
+
+def test_long_functions_and_many_parameters_would_be_seen():
+    body = "    x = 1\n" * 60
+    long = f"class A:\n  async def f(self, a, *b, c, **d):\n    '''One.\n\n    Long: it is a table of cases.\n    '''\n{body}"
+    [(name, doc, lines, parameters)] = functions(long)
+    assert (name, lines, parameters) == ("A.f", 61, 4) and excused(doc, "Long")
+    assert not excused(doc, "Many parameters") and not excused("Long: yes.", "Long")
+    assert [name for name, *_ in functions("def f():\n    def g():\n        pass")] == ["f", "f.g"]
