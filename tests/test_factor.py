@@ -20,9 +20,9 @@ def test_a_factor_makes_an_orthonormal_basis_of_the_rows(way, rank):
     rows = (rng.normal(size=(7, rank)) @ rng.normal(size=(rank, 12))).astype(np.float32)
     rows[4] = 0  # a place in the archive that is still empty
     rank = min(rank, 6)
-    factor, found = WAYS[way](rows @ rows.T)
+    factor, dimension = WAYS[way](rows @ rows.T)
     basis = np.asarray(factor) @ rows
-    assert int(found) == rank
+    assert int(dimension) == rank
     sizes = np.sort(np.diag(basis @ basis.T))
     np.testing.assert_allclose(sizes, [0] * (7 - rank) + [1] * rank, atol=2e-3)
     np.testing.assert_allclose(rows @ basis.T @ basis, rows, atol=5e-3)

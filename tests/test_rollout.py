@@ -76,8 +76,8 @@ def test_seeds_side_by_side_play_as_they_do_alone():
     together = jax.jit(jax.vmap(play))(columns, both_keys)
     for i in range(2):
         alone = jax.jit(play)(columns[i], both_keys[i])
-        one = jax.tree.map(lambda a, i=i: a[i], together)
-        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4), one, alone)
+        beside = jax.tree.map(lambda a, i=i: a[i], together)
+        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4), beside, alone)
 
 
 class Short(Task):
@@ -165,6 +165,6 @@ def test_devices_that_share_an_iteration_come_to_what_one_comes_to():
         engine = DeviceEngine(iteration, [0], devices)
         assert engine.mesh.size == len(devices)
         results.append(engine.advance(engine.start(), 2)[1])
-    one, two = results
-    assert np.all(one["steps"] == two["steps"])
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-3), one, two)
+    alone, shared = results
+    assert np.all(alone["steps"] == shared["steps"])
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-3), alone, shared)

@@ -136,7 +136,7 @@ def test_a_scene_by_name_is_the_scene_from_parts() -> None:
 
 def test_objects_can_be_changed_and_subclassed() -> None:
     class Puddles(Hazards):
-        name, one = "puddles", "puddle"
+        name, singular = "puddles", "puddle"
 
     scene = Scene(Point(), Goal(), (Gremlins(1, travel=0.1), Puddles(1, size=0.5), Vases(1)))
     assert [kind.name for kind in scene.kinds] == ["goal", "puddles", "vases", "gremlins"]
@@ -372,10 +372,10 @@ def test_what_a_step_returned_stays_as_it_was() -> None:
 
 def test_seeds_may_be_long() -> None:
     batch = SafetyBatch("PointGoal1", 3)
-    one, other, third = batch.reset(seed=[5, 5 + 2**32, 5 + 2**64])
-    assert not np.array_equal(one, other)
-    assert not np.array_equal(other, third)
-    np.testing.assert_array_equal(batch.reset(seed=[5 + 2**32], envs=[0])[0], other)
+    first, second, third = batch.reset(seed=[5, 5 + 2**32, 5 + 2**64])
+    assert not np.array_equal(first, second)
+    assert not np.array_equal(second, third)
+    np.testing.assert_array_equal(batch.reset(seed=[5 + 2**32], envs=[0])[0], second)
     with pytest.raises(ValueError, match="a seed must not be negative; got -1"):
         batch.reset(seed=[1, 2, -1])
 

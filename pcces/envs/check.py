@@ -41,12 +41,12 @@ def check(task: Task) -> None:
     def shape(tree: object) -> str:
         return str(jax.tree.map(lambda leaf: f"{leaf.dtype}{list(leaf.shape)}", tree)).replace("'", "")
 
-    for what, found, wanted in (
+    for what, actual, wanted in (
         ("the state after a step", shape(after.state), shape(state)),
         ("an observation", shape(jax.eval_shape(task.observe, state)), f"float32[{task.observation_size}]"),
         ("the reward", shape(after.reward), "float32[]"),
         ("costs", shape(after.costs), f"float32[{len(task.cost_names)}]"),
         ("terminated", shape(after.terminated), "bool[]"),
     ):
-        if found != wanted:
-            raise ValueError(f"{task.name}: {what} must be {wanted}, but is {found}")
+        if actual != wanted:
+            raise ValueError(f"{task.name}: {what} must be {wanted}, but is {actual}")

@@ -152,12 +152,7 @@ class Environment:
             action += self._start
         else:
             action = np.minimum(np.maximum(action, self._low), self._high)
-        result = self.env.step(action)
-        if len(result) == 5:
-            observation, reward, terminated, truncated, info = result
-            third = None
-        else:  # Safety-Gymnasium: the cost is the third value
-            observation, reward, third, terminated, truncated, info = result
+        observation, reward, third, terminated, truncated, info = six(self.env.step(action))
         costs: Any = 0.0
         if self.costs:
             if self.cost is not None:
@@ -183,6 +178,11 @@ class Environment:
 def flat(observation: Any) -> np.ndarray:
     """An observation as policies see it."""
     return np.asarray(observation, dtype=np.float32).reshape(-1)
+
+
+def six(result: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What a step gives, with a place for the cost that Safety-Gymnasium gives as the third value, and others do not."""
+    return result if len(result) == 6 else (*result[:2], None, *result[2:])
 
 
 def find_cost(third: Any, info: dict[str, Any]) -> Any:
@@ -291,10 +291,10 @@ def simulator(
         limit = min(filter(None, (max_steps, own)), default=None)
         if limit is None:
             raise ValueError(f"{name} has no time limit: give max_steps=..., the longest an episode may take")
-        found = _probe(env, cost)
+        costs = _probe(env, cost)
     finally:
         env.close()
-    count = 0 if found is None else np.size(np.asarray(found, dtype=float))
+    count = 0 if costs is None else np.size(np.asarray(costs, dtype=float))
     names = cost_names or (("cost",) if count == 1 else tuple(f"cost{i}" for i in range(count)))
     if len(names) != count:
         raise ValueError(f"{name} has {count} costs, but {len(names)} cost_names were given: {', '.join(names)}")
@@ -351,10 +351,10 @@ def _probe(env: Any, cost: CostFunction | None) -> Any:
     env.action_space.seed(0)
     for _ in range(PROBE_STEPS):
         action = env.action_space.sample()
-        result = env.step(action)
+        observation, _, third, terminated, truncated, info = six(env.step(action))
         if cost is not None:
-            return cost(flat(result[0]), action, result[-1])
-        found = find_cost(result[2] if len(result) == 6 else None, result[-1])
-        if found is not None or any(result[-3:-1]):
-            return found
+            return cost(flat(observation), action, info)
+        costs = find_cost(third, info)
+        if costs is not None or terminated or truncated:
+            return costs
     return None

@@ -36,7 +36,7 @@ class Objects:
     constrained: bool = True  # whether they cost anything
 
     name: ClassVar[str]
-    one: ClassVar[str]
+    singular: ClassVar[str]
     colour: ClassVar[tuple[int, int, int]]
     solid: ClassVar[bool] = True  # a body in the physics model, so that contacts are sensed
     mobile: ClassVar[bool] = False  # pushed about, so that positions and speeds are sensed
@@ -51,7 +51,7 @@ class Objects:
     @property
     def names(self) -> list[str]:
         """Names of the single objects, as in the model."""
-        return [f"{self.one}{i}" for i in range(self.count)]
+        return [f"{self.singular}{i}" for i in range(self.count)]
 
     @property
     def height(self) -> float:
@@ -105,7 +105,7 @@ class GoalMark(Objects):
     constrained: bool = False
 
     name = "goal"
-    one = "goal"
+    singular = "goal"
     colour = (46, 160, 67)
     solid = False
 
@@ -118,7 +118,7 @@ class Hazards(Objects):
     keepout: float = 0.18
 
     name = "hazards"
-    one = "hazard"
+    singular = "hazard"
     colour = (60, 90, 230)
     solid = False
 
@@ -134,7 +134,7 @@ class Vases(Objects):
     keepout: float = 0.15
 
     name = "vases"
-    one = "vase"
+    singular = "vase"
     colour = (20, 170, 190)
     mobile = True
     still: ClassVar[float] = 1e-4  # m/s; slower is noise
@@ -165,7 +165,7 @@ class Gremlins(Objects):
     travel: float = 0.35  # radius of the circle
 
     name = "gremlins"
-    one = "gremlin"
+    singular = "gremlin"
     colour = (140, 60, 190)
     mobile = True
     mocap = True
@@ -211,7 +211,7 @@ class Buttons(Objects):
     """Solid spheres, of which one is the goal. Their cost depends on which, so the task computes it."""
 
     name = "buttons"
-    one = "button"
+    singular = "button"
     colour = (240, 140, 30)
     mocap = True
 

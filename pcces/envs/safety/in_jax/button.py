@@ -143,10 +143,10 @@ class ButtonTask(SafetyTask):
         pressed, bumped = jnp.split(touch.depth > 0, [len(now.buttons)])
         is_goal = jnp.arange(len(pressed)) == now.clock[0]
         wrong = (pressed & ~is_goal).any() & (now.clock[1] == 0) & self.task.buttons.constrained
-        found = {"cost_buttons": wrong, "cost_hazards": self.on_hazard(now.pose, now.hazards)}
+        violated = {"cost_buttons": wrong, "cost_hazards": self.on_hazard(now.pose, now.hazards)}
         if self.gremlins and self.gremlins.constrained:
-            found["cost_gremlins"] = bumped.any()
-        return found, (pressed & is_goal).any()
+            violated["cost_gremlins"] = bumped.any()
+        return violated, (pressed & is_goal).any()
 
     def _goal(self, now: ButtonState) -> Array:
         return pick(jnp.arange(len(now.buttons)) == now.clock[0], now.buttons)

@@ -128,7 +128,7 @@ def with_squares(x: Array, y: Array, cos: Array, sin: Array, size: float = SIZE)
 
 def deeper(a: Touch, b: Touch) -> Touch:
     """Contact by contact the deeper one."""
-    return Touch(*(jnp.where(a.depth > b.depth, one, other) for one, other in zip(a, b)))
+    return Touch(*(jnp.where(a.depth > b.depth, of_a, of_b) for of_a, of_b in zip(a, b)))
 
 
 def impedance(depth: Array) -> Array:

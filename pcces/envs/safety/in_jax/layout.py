@@ -32,8 +32,8 @@ def sample_layout(key: Array, groups: Sequence[Placement], extent: float) -> Arr
 
     @layouts.def_vmap
     def _of_all(axis_size: int, in_batched: list[bool], keys: Array) -> tuple[Array, bool]:
-        found = layouts(keys.reshape(-1))
-        return found.reshape(*keys.shape, *found.shape[1:]), True
+        places = layouts(keys.reshape(-1))
+        return places.reshape(*keys.shape, *places.shape[1:]), True
 
     return layouts(key[None])[0]
 
@@ -102,8 +102,8 @@ def _first_complete(keys: Array, attempt: Any) -> Array:
     slots = jnp.arange(batch)
 
     def work(carry: tuple) -> tuple:
-        made, found, places = carry  # attempts (batch,) of each key, whether one was complete, and its places
-        order, left = jnp.argsort(found, stable=True), batch - found.sum()
+        made, done, places = carry  # attempts (batch,) of each key, whether one was complete, and its places
+        order, left = jnp.argsort(done, stable=True), batch - done.sum()
         row, ahead = order[slots % left], slots // left
         number = made[row] + ahead
         tried, complete = jax.vmap(attempt)(jax.vmap(jax.random.fold_in)(keys[row], number))
@@ -112,7 +112,7 @@ def _first_complete(keys: Array, attempt: Any) -> Array:
         won = complete & (number == winner[row])
         places = places.at[jnp.where(won, row, batch)].set(tried, mode="drop")
         made = made.at[row].add(1)
-        return made, found | (winner < LAYOUTS) | (made >= LAYOUTS), places
+        return made, done | (winner < LAYOUTS) | (made >= LAYOUTS), places
 
     shape = jax.eval_shape(attempt, keys[0])[0]
     start = jnp.zeros(batch, jnp.int32), jnp.zeros(batch, bool), jnp.zeros((batch, *shape.shape))
