@@ -394,3 +394,4 @@ def test_certificate_in_words_and_as_data():
     assert "without noise" in str(Certificate(True, 0.95, (-0.2,), 1, "exact"))
     assert "no constraints but the bounds" in str(Certificate(True, 0.95, (), 0, "exact"))
     assert json.loads(json.dumps(holds.to_dict()))["upper_bounds"] == [-0.2, -0.1]
+    assert Certificate.from_dict(json.loads(json.dumps(holds.to_dict()))) == holds

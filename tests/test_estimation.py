@@ -79,8 +79,10 @@ def test_required_samples_meet_the_variance_condition(eps_v):
 def test_required_samples_is_the_larger_of_both_bounds():
     assert required_samples(1e-4, 0.1, 1.0, 1.0, 0.9) == math.ceil(16 * math.log(20))
     assert required_samples(1e-4, 0.1, 1.0, 0.01, 0.9) == pytest.approx(10_000, abs=1)
+    assert required_samples(1e-4, 0.1, 0.5, 1.0, 0.9) == math.ceil(64 * math.log(20))
     assert required_samples(0.0, 0.1, 1.0, 1.0, 0.9) == 1
     assert required_samples(1.0, 1e-10, 1.0, 1.0, 0.9) == 2**62  # not an overflow
+    assert required_samples(1.3 * 2.0**58 / math.log(20), 1.0, 1.0, 1e9, 0.9) == 2**62  # one bit more fits no int64
     # halving sigma costs sixteen times the samples
     assert required_samples(1.0, 0.05, 1.0, 1.0, 0.9) == pytest.approx(
         16 * required_samples(1.0, 0.1, 1.0, 1.0, 0.9), rel=1e-3

@@ -48,6 +48,14 @@ def test_broken_conditions_are_named():
     assert len(Constants(0.4, 0.01, 1.0, 1.1, 0.3, 10.0).broken()) >= 3
     exact = Constants(1.0, 0.9, 1.0, 1.1, 0.1, 1e9)  # estimates that are always accurate need no variance condition
     assert exact.fits()
+    assert exact.samples(1e-4, 0.1) > 0  # though no finite number of samples makes them so
+    assert Constants(1.5, 0.9, 1.0, 1.1, 0.1, 1e-3).broken() == ["p = 1.5 must lie in (1/2, 1]"]
+    assert Constants(0.9, 0.9, 1.0, 1.1, 0.0, 1e-3).broken() == ["eps_f = 0 must lie in (0, kappa / 4 = 0.25)"]
+    assert Constants(0.9, 0.9, 1.0, 1.1, 0.25, 1e-3).broken() == ["eps_f = 0.25 must lie in (0, kappa / 4 = 0.25)"]
+    assert Constants(0.75, 0.5, 2.0, 1.5, 0.1, 5 / 36).broken() == [
+        "nu / (1 - nu) = 1 must be at least 8 (gamma^2 - 1) / kappa = 5"
+    ]
+    assert Constants(0.75, 5 / 6, 2.0, 1.5, 0.1, 1.0).broken() == ["p / sqrt(1 - p) = 1.5 must be at least 36"]
 
 
 @pytest.mark.parametrize("wrong", [(0.0, 1.1, 0.9), (1.0, 1.0, 0.9), (1.0, 1.1, 0.5), (1.0, 1.1, 1.0)])
