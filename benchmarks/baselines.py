@@ -179,12 +179,14 @@ def with_evosax(task_name: str, seeds: list[int], iterations: int, sigma: float,
     import optax
     from evosax.algorithms import Open_ES
 
-    from pcces.baselines import openes, start
+    from pcces.baselines import openes
     from pcces.engines.keys import key
     from pcces.envs import make
+    from pcces.rl.device_arena import DeviceArena
     from pcces.rl.policy import Policy
     from pcces.rl.problem import problem_for
     from pcces.rl.rollout import rollout
+    from pcces.rl.settings import Start
 
     task, settings = make(task_name), openes.OpenESSettings(normalise=False, **PLAIN)
     policy = Policy(task.observation_size, task.actions, settings.hidden)
@@ -214,11 +216,12 @@ def with_evosax(task_name: str, seeds: list[int], iterations: int, sigma: float,
         state = es.init(jax.random.key(1), x, params)
         return jax.lax.scan(body, state, jnp.arange(iterations))[1]
 
-    found = []
+    arena = DeviceArena(task, policy, problem, settings.discount)
+    returns = []
     for seed in seeds:
-        x, normalizer = start.first(task, policy, problem, settings, key(seed))
-        found.append(np.asarray(train(x, normalizer, seed)))
-    return np.stack(found)
+        x, normalizer = arena.first(Start.of(settings), key(seed))
+        returns.append(np.asarray(train(x, normalizer, seed)))
+    return np.stack(returns)
 
 
 PPO = {"CartPole-v0": 30, "Pendulum-v1": 40}  # epochs
@@ -271,10 +274,10 @@ def speed(records: Records, args: argparse.Namespace) -> None:
     """CPU seconds of an epoch of 30 000 steps on one core, and how many of them its episodes take."""
     import jax
 
-    from pcces.baselines import epochs
     from pcces.engines.device import alone
     from pcces.engines.keys import key
-    from pcces.policies import prepare
+    from pcces.policies import find_algorithm, prepare
+    from pcces.rl.epochs import epoch_of
 
     jax.config.update("jax_num_cpu_devices", 1)
     print("| | | epoch | of it episodes | compiling |\n| --- | --- | --- | --- | --- |")
@@ -282,13 +285,14 @@ def speed(records: Records, args: argparse.Namespace) -> None:
         for algorithm in ("ppo-lag", "rcpo", "cpo"):
             begin = time.process_time()
             training = prepare(task, [1000], algorithm)
-            engine, settings = training.engine, training.settings
+            engine, arena = training.engine, training.arena
+            count = find_algorithm(algorithm).from_dict(training.runs[0].config["settings"]).episodes(arena.task)
             state, _ = engine.advance(engine.start(), 1)
             compiling = time.process_time() - begin
 
-            def play(x: Any, normalizer: Any, seed: int, engine: Any = engine, settings: Any = settings) -> Any:
-                keys = jax.random.split(key(seed), settings.episodes(engine.task))
-                return epochs.play(engine.task, engine.policy, x, normalizer, keys, settings.discount)
+            def play(x: Any, normalizer: Any, seed: int, arena: Any = arena, count: int = count) -> Any:
+                columns, outcome, _ = arena.epoch(x, normalizer, key(seed), count)
+                return epoch_of(normalizer, *columns), outcome
 
             one, play = jax.tree.map(lambda a: a[0], state), alone(play)
 

@@ -97,10 +97,11 @@ def engine_run(engine, states, iterations):
 def ours(args):
     from pcces.engines.device import DeviceEngine, configure
     from pcces.engines.keys import key
-    from pcces.rl.on_device import program
+    from pcces.rl.device_arena import DeviceArena
     from pcces.rl.policy import Policy
     from pcces.rl.problem import problem_for
     from pcces.rl.settings import make_settings
+    from pcces.rl.step import program
 
     configure()
     for net, hidden in ((net, HIDDEN[net]) for net in args.nets):
@@ -117,8 +118,8 @@ def ours(args):
                     settings = make_settings(
                         population=population, hidden=hidden, initial_tries=1, member_episodes=episodes
                     )
-                    prog = program(task, policy, problem_for(task, settings.mu), settings)
-                    engine = DeviceEngine(task, policy, prog, [0])
+                    arena = DeviceArena(task, policy, problem_for(task, settings.mu), settings.discount)
+                    engine = DeviceEngine(program(arena, settings), [0])
                     run = partial(engine_run, engine, engine.start())
                     seconds, steps = best_time(run, args.rounds, engine.chunk)
                     who = f"pcces iteration, {episodes} episode{'s'[: episodes - 1]} a sample"
@@ -127,9 +128,11 @@ def ours(args):
 
 def split(args):
     """The parts of one PCCES iteration, each alone in a compiled loop, in microseconds."""
-    from pcces.engines.device import EPISODES, compiled, configure
+    from pcces.engines.device import compiled, configure
     from pcces.engines.keys import key
-    from pcces.rl import iteration, on_device
+    from pcces.rl import step
+    from pcces.rl.device_arena import observed
+    from pcces.rl.lesson import lesson_of
     from pcces.rl.normalizer import identity
     from pcces.rl.policy import Policy
     from pcces.rl.problem import problem_for
@@ -143,7 +146,9 @@ def split(args):
     for population in args.populations:
         settings = make_settings(population=population, initial_tries=1, member_episodes=1)
         policy = Policy(4, task.actions, settings.hidden)
-        learner = iteration.start(jnp.zeros(policy.size), normalizer, len(problem_for(task, 0.0).names), settings)
+        problem = problem_for(task, 0.0)
+        learner = step.start(jnp.zeros(policy.size), normalizer, len(problem.names), settings)
+        learning = step.learning(learner, problem, settings)
         looks, episodes = settings.metric_episodes, settings.episodes
         columns = 0.1 * jax.random.normal(key(0), (policy.size, population + looks))
         archive = jax.random.normal(key(1), (settings.m, policy.size))
@@ -158,10 +163,15 @@ def split(args):
         def trial(x, keys=keys[:episodes], policy=policy):
             return rollout(task, policy, x, normalizer, keys)[0].returns.sum()
 
-        def surrogate(x, trajectory=trajectory, policy=policy, settings=settings, learner=learner):
-            one = partial(on_device.learn_from, policy, task, settings, learner)
-            guide, _, critic, _ = jax.vmap(one, axis_name=EPISODES, axis_size=1, in_axes=None)(x, trajectory)
-            return guide.sum() + critic.weights.sum()
+        def surrogate(x, played=trajectory, policy=policy, settings=settings, learner=learner, learning=learning):
+            observations, costs = (jnp.moveaxis(a, 1, 0) for a in (played.observations, played.costs))
+            lesson = lesson_of(
+                policy, learning, observed(played, normalizer.mean), x, normalizer, observations,
+                jnp.moveaxis(played.actions, 0, -2), played.rewards, costs, played.alive.astype(jnp.float32),
+                settings.discount, task.max_steps,
+            )  # fmt: skip
+            guide, stride, critic = step.guidance(policy, learner, lesson, settings)
+            return guide.sum() + stride.sum() + critic.weights.sum()
 
         def basis(rows):
             return orthonormal_rows(rows)[0].sum()

@@ -24,10 +24,11 @@ import numpy as np
 from pcces.envs import make
 from pcces.envs.simulator import simulator
 from pcces.rl.normalizer import Normalizer, identity, normalise
-from pcces.rl.on_workers import stacked
 from pcces.rl.policy import Policy, forward
 from pcces.rl.problem import problem_for
 from pcces.rl.settings import make_settings
+from pcces.rl.step import program, search, start
+from pcces.support.trees import stacked
 
 SETTINGS = dict(
     population=240, hidden=(64, 64), initial_tries=1, last_layer=0.3, warm_up=0, sigma_es0=0.05, sigma0=1e-6,
@@ -49,19 +50,9 @@ def balancing(policy: Policy, normalizer: Normalizer) -> np.ndarray:
     return x
 
 
-def first_state(name: str, engine, x: np.ndarray | None):
-    """The state an iteration is timed from: a random policy, or the given one."""
-    state = engine.start()
-    if x is None:
-        return state
-    normalizer = identity(np.zeros(engine.crew.task.observation_size, np.float32))
-    return stacked([engine.driver.blank(x, normalizer)])
-
-
 def on_workers(name: str, kind: str, workers: int, balanced: bool, iterations: int) -> dict:
-    from pcces.rl.crew import Crew
-    from pcces.rl.iteration import search
-    from pcces.rl.on_workers import PCCESDriver, WorkerEngine
+    from pcces.engines.stepwise import StepwiseEngine
+    from pcces.rl.worker_arena import WorkerArena
 
     if kind == "ray":
         from pcces.engines.ray import RayPool as Pool
@@ -71,35 +62,37 @@ def on_workers(name: str, kind: str, workers: int, balanced: bool, iterations: i
     settings = make_settings(**SETTINGS, **EPISODES[name])
     policy = Policy(sim.observation_size, sim.actions, settings.hidden)
     problem, pool = problem_for(sim, settings.mu), functools.partial(Pool, workers=workers)
-    crew = Crew(sim, policy, problem, settings.discount, pool, search(settings))
-    engine = WorkerEngine(crew, PCCESDriver(crew, problem, settings), [0])
+    arena = WorkerArena(sim, policy, problem, settings.discount, pool, search(settings))
+    engine = StepwiseEngine(arena, program(arena, settings), [0])
+    unscaled = identity(np.zeros(sim.observation_size, np.float32))
     try:
-        state = first_state(name, engine, balancing(policy, identity(np.zeros(4, np.float32))) if balanced else None)
-        engine.play(
-            state.es.x[0], identity(np.zeros(sim.observation_size, np.float32)), 2 * workers, seed=0
-        )  # all is warm
+        if balanced:
+            state = stacked([start(balancing(policy, unscaled), unscaled, len(problem.names), settings)])
+        else:
+            state = engine.start()
+        arena.fresh(state.es.x[0], unscaled, 2 * workers, seed=0)  # all is warm
         rates, sent = [], []
         for _ in range(iterations):
-            before, began = engine.crew.pool.traffic, time.perf_counter()
+            before, began = arena.pool.traffic, time.perf_counter()
             _, metrics = engine.advance(state, 1)
             rates.append(float(metrics["steps"].sum()) / (time.perf_counter() - began))
-            sent.append(engine.crew.pool.traffic - before)
+            sent.append(arena.pool.traffic - before)
     finally:
-        engine.close()
+        arena.close()
     played = settings.population * settings.member_episodes + settings.episodes + settings.metric_episodes
     return {"rate": statistics.median(rates), "best": max(rates), "bytes": statistics.median(sent) / played}
 
 
 def on_device(name: str, balanced: bool, iterations: int) -> dict:
     from pcces.engines.device import DeviceEngine, configure
-    from pcces.rl.on_device import program
+    from pcces.rl.device_arena import DeviceArena
 
     configure()
     task = make(name)
     settings = make_settings(**SETTINGS, **EPISODES[name])
     policy = Policy(task.observation_size, task.actions, settings.hidden)
-    problem = problem_for(task, settings.mu)
-    engine = DeviceEngine(task, policy, program(task, policy, problem, settings), [0])
+    arena = DeviceArena(task, policy, problem_for(task, settings.mu), settings.discount)
+    engine = DeviceEngine(program(arena, settings), [0])
     state = engine.start()
     if balanced:
         x = balancing(policy, identity(np.zeros(4, np.float32)))

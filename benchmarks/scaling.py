@@ -50,13 +50,13 @@ def episodes(hidden: tuple[int, ...], count: int) -> tuple[list[int], list[float
     from pcces.envs.simulator import quiet, simulator
     from pcces.rl.normalizer import identity
     from pcces.rl.policy import Policy
-    from pcces.rl.worker import EpisodePlayer as Player
+    from pcces.rl.worker import EpisodePlayer
 
     sim = simulator("AntBulletEnv-v0")
     policy = Policy(sim.observation_size, sim.actions, hidden)
     with quiet():
         env = sim.make()
-        player = Player(policy, sim, 0.99, Watchdog(None))
+        player = EpisodePlayer(policy, sim, 0.99, Watchdog(None))
         rng = np.random.default_rng(0)
         x0 = policy.init(rng.standard_normal(policy.size, dtype=np.float32), -1.1, 0.3)
         normalizer = identity(np.zeros(sim.observation_size, np.float32))
