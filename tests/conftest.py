@@ -54,12 +54,12 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.fixture(scope="session")
-def one(tmp_path_factory):
+def trained(tmp_path_factory):
     """A small run from the command line, finished and certified."""
-    return once(tmp_path_factory, "one", "train", *SMALL, *LOOSE)
+    return once(tmp_path_factory, "trained", "train", *SMALL, *LOOSE)
 
 
 @pytest.fixture(scope="session")
-def two(tmp_path_factory):
+def two_seeds(tmp_path_factory):
     """Two seeds at once, as JSON and with event files, under a limit that no policy can keep."""
-    return once(tmp_path_factory, "two", "train", *SMALL, *IMPOSSIBLE, "--seeds", 2, "--json", "--tensorboard")
+    return once(tmp_path_factory, "two_seeds", "train", *SMALL, *IMPOSSIBLE, "--seeds", 2, "--json", "--tensorboard")

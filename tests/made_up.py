@@ -1,8 +1,10 @@
 """Results of experiments, made up."""
 
 from pcces.studies import claims
-from pcces.studies.arms import NAMES, Store
-from pcces.studies.catalogue import EXPERIMENTS, Experiment
+from pcces.studies.arms import NAMES
+from pcces.studies.catalogue import EXPERIMENTS
+from pcces.studies.experiment import Experiment
+from pcces.studies.store import Store
 
 WHERE = {"device": "cpu", "cores": 2, "machine": "x", "versions": {"jax": "1.2.3"}}
 

@@ -35,10 +35,6 @@ KNOWN: dict[str, set[str]] = {
         "pcces.blackbox.models.quadratic.minimise",
         "pcces.blackbox.optimizer.Optimizer.__init__",
         "pcces.blackbox.search.Search.__init__",
-        "pcces.cli.bench.bench",
-        "pcces.cli.certify.certify",
-        "pcces.cli.reproduce.reproduce",
-        "pcces.cli.train.train",
         "pcces.minimize.minimize",
         "pcces.policies.train",
         "pcces.rl.certify.certify",
@@ -46,10 +42,7 @@ KNOWN: dict[str, set[str]] = {
     },
     "names of classes": {
         "ASEBOState",
-        "Film",
-        "Limit",
         "Outcome",
-        "Part",
         "Problem",
     },
 }

@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 import pcces as library
 from pcces.cli import app
+from pcces.cli.common import print_table
 from pcces.cli.train import conclude
 from pcces.envs.safety import NAMES
 from pcces.rl import checkpoints
@@ -35,8 +36,8 @@ def here(*words):
 # -- training ----------------------------------------------------------------------------------------------------------
 
 
-def test_train_shows_progress_writes_the_folder_and_ends_with_the_certificate(one):
-    done, folder = one, one.folder
+def test_train_shows_progress_writes_the_folder_and_ends_with_the_certificate(trained):
+    done, folder = trained, trained.folder
     assert done.returncode == 0
     assert done.stdout.startswith("CERTIFIED: off_centre at most ") and "(limit 250)" in done.stdout
     assert done.stdout.endswith("report: runs/CartSafe-v0/pcces-default-seed0/report.html\n")
@@ -51,8 +52,8 @@ def test_train_shows_progress_writes_the_folder_and_ends_with_the_certificate(on
     assert run.words() == json.loads((folder / "certificate.json").read_text())["words"] in done.stdout
 
 
-def test_several_seeds_in_json_and_a_run_that_cannot_be_certified_says_so(two):
-    done, folder = two, two.folder
+def test_several_seeds_in_json_and_a_run_that_cannot_be_certified_says_so(two_seeds):
+    done, folder = two_seeds, two_seeds.folder
     assert done.returncode == 1
     said = json.loads(done.stdout)
     assert said["certified"] == 0 and [run["seed"] for run in said["runs"]] == [0, 1]
@@ -66,8 +67,8 @@ def test_several_seeds_in_json_and_a_run_that_cannot_be_certified_says_so(two):
         assert written == sorted([*FILES, "events.out.tfevents.pcces"])
 
 
-def test_several_seeds_end_with_a_table(two, capsys):
-    folder = two.folder
+def test_several_seeds_end_with_a_table(two_seeds, capsys):
+    folder = two_seeds.folder
     runs = [load(folder / f"seed-{seed}") for seed in (0, 1)]
     with pytest.raises(Exception) as end:
         conclude(runs, folder, as_json=False)
@@ -80,8 +81,8 @@ def test_several_seeds_end_with_a_table(two, capsys):
     assert count == "0 of 2 certified with 95 % confidence"
 
 
-def test_a_finished_run_resumed_says_what_it_said_and_does_nothing(one):
-    done, folder = one, one.folder
+def test_a_finished_run_resumed_says_what_it_said_and_does_nothing(trained):
+    done, folder = trained, trained.folder
     before = {file.name: file.stat().st_mtime_ns for file in folder.iterdir()}
     for given in ([], ["--seed", 0, "--algorithm", "pcces"], ["--iterations", 100]):
         again = here("train", "CartSafe-v0", "--out", folder, "--resume", *given)
@@ -89,14 +90,14 @@ def test_a_finished_run_resumed_says_what_it_said_and_does_nothing(one):
     assert before == {file.name: file.stat().st_mtime_ns for file in folder.iterdir()}
 
 
-def test_one_of_several_seeds_is_resumed_alone(two):
-    again = here("train", "CartSafe-v0", "--out", two.folder, "--resume", "--seed", 1, "--json")
+def test_one_of_several_seeds_is_resumed_alone(two_seeds):
+    again = here("train", "CartSafe-v0", "--out", two_seeds.folder, "--resume", "--seed", 1, "--json")
     (run,) = json.loads(again.stdout)["runs"]
-    assert again.exit_code == 1 and run | {"path": ""} == json.loads(two.stdout)["runs"][1] | {"path": ""}
+    assert again.exit_code == 1 and run | {"path": ""} == json.loads(two_seeds.stdout)["runs"][1] | {"path": ""}
 
 
-def test_a_finished_run_goes_on_for_more_iterations(one, tmp_path):
-    folder = shutil.copytree(one.folder, tmp_path / "run")
+def test_a_finished_run_goes_on_for_more_iterations(trained, tmp_path):
+    folder = shutil.copytree(trained.folder, tmp_path / "run")
     assert here("train", "CartSafe-v0", "--out", folder, "--resume", "--iterations", 202).exit_code == 0
     assert load(folder).metrics["iteration"] == list(range(202))
 
@@ -131,7 +132,7 @@ def stopped(folder, checkpoint, number, *words):
 
 
 @pytest.mark.slow
-def test_an_interrupted_run_says_how_to_go_on_and_ends_at_the_same_policy(one, tmp_path):
+def test_an_interrupted_run_says_how_to_go_on_and_ends_at_the_same_policy(trained, tmp_path):
     code, said = stopped(tmp_path, "run/checkpoint.npz", signal.SIGINT, *LOOSE, "--out", "run")
     assert code == 130
     last = said.splitlines()[-1]
@@ -144,8 +145,8 @@ def test_an_interrupted_run_says_how_to_go_on_and_ends_at_the_same_policy(one, t
 
     command = last.partition("go on with: pcces ")[2].split()
     assert pcces(*command, cwd=tmp_path).returncode == 0
-    assert (tmp_path / "run" / "policy.npz").read_bytes() == (one.folder / "policy.npz").read_bytes()
-    assert without_time(tmp_path / "run") == without_time(one.folder)
+    assert (tmp_path / "run" / "policy.npz").read_bytes() == (trained.folder / "policy.npz").read_bytes()
+    assert without_time(tmp_path / "run") == without_time(trained.folder)
 
 
 def without_time(folder):
@@ -153,19 +154,21 @@ def without_time(folder):
 
 
 @pytest.mark.slow
-def test_killed_seeds_end_at_the_same_policies(two, tmp_path):
+def test_killed_seeds_end_at_the_same_policies(two_seeds, tmp_path):
     code, _ = stopped(
         tmp_path, "runs/seed-1/checkpoint.npz", signal.SIGKILL, *IMPOSSIBLE, "--seeds", 2, "--out", "runs"
     )
     assert code == -signal.SIGKILL and not (tmp_path / "runs" / "seed-0" / "policy.npz").exists()
     assert pcces("train", "CartSafe-v0", "--out", "runs", "--resume", cwd=tmp_path).returncode == 1
     for seed in ("seed-0", "seed-1"):
-        assert (tmp_path / "runs" / seed / "policy.npz").read_bytes() == (two.folder / seed / "policy.npz").read_bytes()
-        assert without_time(tmp_path / "runs" / seed) == without_time(two.folder / seed)
+        assert (tmp_path / "runs" / seed / "policy.npz").read_bytes() == (
+            two_seeds.folder / seed / "policy.npz"
+        ).read_bytes()
+        assert without_time(tmp_path / "runs" / seed) == without_time(two_seeds.folder / seed)
 
 
-def test_a_kill_between_the_checkpoints_of_two_seeds_leaves_them_at_one_iteration(two, tmp_path, monkeypatch):
-    shutil.copytree(two.folder, tmp_path, dirs_exist_ok=True)
+def test_a_kill_between_the_checkpoints_of_two_seeds_leaves_them_at_one_iteration(two_seeds, tmp_path, monkeypatch):
+    shutil.copytree(two_seeds.folder, tmp_path, dirs_exist_ok=True)
     runs = [load(tmp_path / seed) for seed in ("seed-0", "seed-1")]
     last = checkpoints.read(runs)
     assert [checkpoint.done for checkpoint in last] == [200, 200]
@@ -187,76 +190,80 @@ def test_a_kill_between_the_checkpoints_of_two_seeds_leaves_them_at_one_iteratio
 # -- the other commands ------------------------------------------------------------------------------------------------
 
 
-def test_evaluate(one):
-    done = pcces("evaluate", one.folder, "--episodes", 50, "--json", cwd=one.folder)
+def test_evaluate(trained):
+    done = pcces("evaluate", trained.folder, "--episodes", 50, "--json", cwd=trained.folder)
     assert done.returncode == 0 and done.stderr == ""
     (typed,) = json.loads(done.stdout)["runs"]
     assert typed["episodes"] == 50 and typed["thresholds"] == [250.0] and typed["cost_names"] == ["off_centre"]
-    (means,) = json.loads(here("evaluate", one.folder, "--episodes", 50, "--json").stdout)["runs"]
-    assert means["return"] == load(one.folder).evaluate(episodes=50)["return"]
+    (means,) = json.loads(here("evaluate", trained.folder, "--episodes", 50, "--json").stdout)["runs"]
+    assert means["return"] == load(trained.folder).evaluate(episodes=50)["return"]
     # Tests compile with other options than a person does, so the last digits differ, and with them where episodes end.
     assert means["return"] == pytest.approx(typed["return"], abs=2 * typed["return_error"])
-    text = here("evaluate", one.folder, "--episodes", 50).stdout
+    text = here("evaluate", trained.folder, "--episodes", 50).stdout
     assert f"{means['return']:.4g} ± {means['return_error']:.2g}" in text and "limit 250" in text
-    other = json.loads(here("evaluate", one.folder, "--episodes", 50, "--seed", 7, "--json").stdout)["runs"][0]
-    greedy = json.loads(here("evaluate", one.folder, "--episodes", 50, "--greedy", "--json").stdout)["runs"][0]
+    other = json.loads(here("evaluate", trained.folder, "--episodes", 50, "--seed", 7, "--json").stdout)["runs"][0]
+    greedy = json.loads(here("evaluate", trained.folder, "--episodes", 50, "--greedy", "--json").stdout)["runs"][0]
     assert len({means["return"], other["return"], greedy["return"]}) == 3
 
 
-def test_evaluate_on_another_engine(one):
+def test_evaluate_on_another_engine(trained):
     """The policy of a task in JAX, in the same task played by workers: other random numbers, about the same outcome."""
     here_, there = (
-        json.loads(here("evaluate", one.folder, "--episodes", 40, "--json", *engine).stdout)["runs"][0]
+        json.loads(here("evaluate", trained.folder, "--episodes", 40, "--json", *engine).stdout)["runs"][0]
         for engine in ((), ("--engine", "local"))
     )
     assert here_["return"] != there["return"]
     assert abs(here_["return"] - there["return"]) < 6 * math.hypot(here_["return_error"], there["return_error"])
-    refused = here("evaluate", one.folder, "--engine", "nowhere")
+    refused = here("evaluate", trained.folder, "--engine", "nowhere")
     assert refused.exit_code == 2 and "there are device, local, ray" in refused.stderr
 
 
-def test_certify(one):
-    good = here("certify", one.folder, "--episodes", 50, "--json")
+def test_certify(trained):
+    good = here("certify", trained.folder, "--episodes", 50, "--json")
     assert good.exit_code == 0
     (run,) = json.loads(good.stdout)["runs"]
     assert run["certificate"]["holds"] and run["certificate"]["samples"] == 50 and run["words"].startswith("CERTIFIED")
-    few = here("certify", one.folder, "--episodes", 2)  # two episodes prove nothing
+    few = here("certify", trained.folder, "--episodes", 2)  # two episodes prove nothing
     assert few.exit_code == 1 and few.stdout.startswith("NOT CERTIFIED")
-    assert few.stderr == f"{one.folder}: the means keep their limits; more episodes may show it: --episodes 8\n"
-    own = json.loads((one.folder / "certificate.json").read_text())["certificate"]["samples"]
-    (greedy,) = json.loads(here("certify", one.folder, "--episodes", 50, "--greedy", "--json").stdout)["runs"]
+    assert few.stderr == f"{trained.folder}: the means keep their limits; more episodes may show it: --episodes 8\n"
+    own = json.loads((trained.folder / "certificate.json").read_text())["certificate"]["samples"]
+    (greedy,) = json.loads(here("certify", trained.folder, "--episodes", 50, "--greedy", "--json").stdout)["runs"]
     (evaluated,) = json.loads(
-        here("evaluate", one.folder, "--episodes", 50, "--seed", 2_000_000, "--greedy", "--json").stdout
+        here("evaluate", trained.folder, "--episodes", 50, "--seed", 2_000_000, "--greedy", "--json").stdout
     )["runs"]
     assert greedy["fresh_episodes"]["return"] == evaluated["return"]
-    (again,) = json.loads(here("certify", one.folder, "--json").stdout)["runs"]
+    (again,) = json.loads(here("certify", trained.folder, "--json").stdout)["runs"]
     assert again["certificate"]["samples"] == own
-    sure = json.loads(here("certify", one.folder, "--episodes", 50, "--confidence", 0.999, "--json").stdout)["runs"][0]
+    sure = json.loads(here("certify", trained.folder, "--episodes", 50, "--confidence", 0.999, "--json").stdout)[
+        "runs"
+    ][0]
     assert sure["certificate"]["upper_bounds"][0] > run["certificate"]["upper_bounds"][0]
 
 
-def test_plot(one, two, tmp_path):
+def test_plot(trained, two_seeds, tmp_path):
     from PIL import Image
 
-    done = here("plot", one.folder, two.folder, "--out", tmp_path / "curves.png")
+    done = here("plot", trained.folder, two_seeds.folder, "--out", tmp_path / "curves.png")
     assert done.exit_code == 0 and done.stdout == f"picture: {tmp_path / 'curves.png'}\n"
     with Image.open(tmp_path / "curves.png") as picture:
         assert picture.format == "PNG" and picture.width > 1000
-    assert json.loads(here("plot", two.folder, "--json").stdout) == {"picture": str(two.folder / "curves.png")}
+    assert json.loads(here("plot", two_seeds.folder, "--json").stdout) == {
+        "picture": str(two_seeds.folder / "curves.png")
+    }
 
 
-def test_render(one, tmp_path):
+def test_render(trained, tmp_path):
     from PIL import Image
 
-    done = here("render", one.folder, "--out", tmp_path / "a.gif", "--seed", 3, "--json")
+    done = here("render", trained.folder, "--out", tmp_path / "a.gif", "--seed", 3, "--json")
     said = json.loads(done.stdout)
     with Image.open(tmp_path / "a.gif") as film:
         assert film.n_frames == said["frames"] == -(-said["steps"] // 2) + 1  # 50 steps a second, every other one
         assert film.info["duration"] == 40 and film.size == (600, 428)
     assert set(said["costs"]) == {"off_centre"}
-    again = json.loads(here("render", one.folder, "--out", tmp_path / "b.gif", "--seed", 3, "--json").stdout)
+    again = json.loads(here("render", trained.folder, "--out", tmp_path / "b.gif", "--seed", 3, "--json").stdout)
     greedy = json.loads(
-        here("render", one.folder, "--out", tmp_path / "c.gif", "--seed", 3, "--greedy", "--json").stdout
+        here("render", trained.folder, "--out", tmp_path / "c.gif", "--seed", 3, "--greedy", "--json").stdout
     )
     assert again["return"] == said["return"] != greedy["return"]
 
@@ -267,15 +274,29 @@ def test_envs():
     assert set(rows) == {"task", *library.envs.tasks(), *(f"{name}-v0" for name in NAMES)}
     assert rows["PointGoal1-v0"] == ["PointGoal1-v0", "2 in [-1, 1]", "60", "1000", "cost <= 25", "-1000 to 5000"]
     assert rows["CartSafe-v0"] == ["CartSafe-v0", "2 choices", "4", "300", "off_centre <= 30", "0 to 2000"]
-    found = {task["name"]: task for task in json.loads(here("envs", "--json").stdout)["tasks"]}
-    assert found["CartSafe-v0"]["thresholds"] == {"off_centre": 30.0}
-    assert found["Pendulum-v1"]["actions"] == "continuous" and found["Pendulum-v1"]["action_size"] == 1
+    known = {task["name"]: task for task in json.loads(here("envs", "--json").stdout)["tasks"]}
+    assert known["CartSafe-v0"]["thresholds"] == {"off_centre": 30.0}
+    assert known["Pendulum-v1"]["actions"] == "continuous" and known["Pendulum-v1"]["action_size"] == 1
 
 
-@pytest.mark.parametrize("command", ["train", "evaluate", "certify", "plot", "render", "report", "envs", "bench"])
+@pytest.mark.parametrize("command", [command.callback.__name__ for command in app.registered_commands])
 def test_every_command_has_help_with_an_example(command):
     done = here(command, "--help")
     assert done.exit_code == 0 and f"\n  pcces {command}" in done.stdout and "--json" in done.stdout
+    assert "Many parameters" not in done.stdout  # what is said to readers of the code alone
+
+
+def test_a_command_is_a_module_of_its_name():
+    for command in app.registered_commands:
+        assert command.callback.__module__ == f"pcces.cli.{command.callback.__name__}"
+
+
+def test_what_a_table_holds_is_never_cut_off_in_a_pipe(capsys):
+    rows = [["[bold]" + 300 * "x", "1 in [-2, 2]"], [":smile:", 200 * "y"]]
+    print_table(["a", "b"], rows)
+    head, first, second = capsys.readouterr().out.splitlines()
+    assert first == f"[bold]{300 * 'x'}  1 in [-2, 2]" and second.split() == rows[1] and head.split() == ["a", "b"]
+    assert first.index("1 in") == second.index("y") == head.index("b")
 
 
 def test_bench_times_every_engine_that_is_asked_for():
@@ -294,9 +315,9 @@ def test_bench_times_every_engine_that_is_asked_for():
         "2",
         *few,
     ]
-    found = json.loads(here(*words, "--json").stdout)
-    assert [(s["engine"], s["workers"]) for s in found["speeds"]] == [("device", None), ("local", 1), ("local", 2)]
-    assert all(s["first"] > 0 and 0 < s["iteration"] < 10 and s["steps"] > 0 for s in found["speeds"])
+    said = json.loads(here(*words, "--json").stdout)
+    assert [(s["engine"], s["workers"]) for s in said["speeds"]] == [("device", None), ("local", 1), ("local", 2)]
+    assert all(s["first"] > 0 and 0 < s["iteration"] < 10 and s["steps"] > 0 for s in said["speeds"])
     shown = here("bench", "CartPole-v0", *few).stdout.splitlines()
     assert shown[0].split()[-2:] == ["50", "iterations"] and shown[1].startswith("device ") and " ms " in shown[1]
     for bad, why in ((["--workers", "0"], "workers must be"), (["--seconds", "0"], "seconds must be positive")):
@@ -351,9 +372,9 @@ def test_a_refusal_as_a_person_sees_it(tmp_path):
     assert done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1
 
 
-def test_folders_that_do_not_fit_are_refused(one, two, tmp_path):
-    is_refused(here("train", *SMALL, "--out", one.folder), "exists already")
-    resume = ["--out", one.folder, "--resume"]
+def test_folders_that_do_not_fit_are_refused(trained, two_seeds, tmp_path):
+    is_refused(here("train", *SMALL, "--out", trained.folder), "exists already")
+    resume = ["--out", trained.folder, "--resume"]
     is_refused(here("train", "CartPole-v1", *resume), "is of CartSafe-v0, not of CartPole-v1")
     is_refused(
         here("train", "CartSafe-v0", "--population", 10, *resume), "has settings.population = 8, but 10 is asked for"
@@ -368,19 +389,20 @@ def test_folders_that_do_not_fit_are_refused(one, two, tmp_path):
     ):
         is_refused(here("train", "CartSafe-v0", option, now, *resume), f"has {name} = {was}, but")
     is_refused(
-        here("train", "CartSafe-v0", "--out", two.folder, "--resume", "--seed", 3), "there is no run to go on with"
+        here("train", "CartSafe-v0", "--out", two_seeds.folder, "--resume", "--seed", 3),
+        "there is no run to go on with",
     )
     is_refused(here("evaluate", tmp_path / "nothing"), "there is no folder")
     is_refused(here("evaluate", tmp_path), "is not a run folder: it has no config.json")
-    is_refused(here("certify", one.folder, "--confidence", 2), "confidence must lie between 0 and 1")
-    is_refused(here("render", two.folder), "holds 2 runs: give one of them")
-    is_refused(here("render", one.folder, "--out", "a.mp4"), "must be a .gif")
-    is_refused(here("plot", one.folder, "--out", "a.doc"), "must be a .png, .pdf or .svg")
+    is_refused(here("certify", trained.folder, "--confidence", 2), "confidence must lie between 0 and 1")
+    is_refused(here("render", two_seeds.folder), "holds 2 runs: give one of them")
+    is_refused(here("render", trained.folder, "--out", "a.mp4"), "must be a .gif")
+    is_refused(here("plot", trained.folder, "--out", "a.doc"), "must be a .png, .pdf or .svg")
 
 
-def test_damaged_folders_are_refused(one, tmp_path):
+def test_damaged_folders_are_refused(trained, tmp_path):
     def copy(name):
-        shutil.copytree(one.folder, tmp_path / name)
+        shutil.copytree(trained.folder, tmp_path / name)
         (tmp_path / name / "policy.npz").unlink()  # as if it were not finished
         return tmp_path / name
 
@@ -402,13 +424,13 @@ def test_damaged_folders_are_refused(one, tmp_path):
     is_refused(here("evaluate", tmp_path / "config"), "is not a run's configuration: it lacks algorithm")
 
     whole = tmp_path / "policy"
-    shutil.copytree(one.folder, whole)
+    shutil.copytree(trained.folder, whole)
     (whole / "policy.npz").write_bytes(b"PK")
     is_refused(here("evaluate", whole), "policy.npz is not a file written by pcces")
 
 
-def test_damaged_metrics_and_certificates_are_refused(one, tmp_path):
-    folder = shutil.copytree(one.folder, tmp_path / "run")
+def test_damaged_metrics_and_certificates_are_refused(trained, tmp_path):
+    folder = shutil.copytree(trained.folder, tmp_path / "run")
     metrics, certificate = folder / "metrics.csv", folder / "certificate.json"
     whole = metrics.read_text()
     metrics.write_text("garbage\n")
@@ -440,8 +462,8 @@ def test_damaged_metrics_and_certificates_are_refused(one, tmp_path):
             assert "certificate.json " in done.stderr
 
 
-def test_a_configuration_without_its_settings_is_refused(one, tmp_path):
-    config = json.loads((one.folder / "config.json").read_text())
+def test_a_configuration_without_its_settings_is_refused(trained, tmp_path):
+    config = json.loads((trained.folder / "config.json").read_text())
     del config["settings"]["mu"]
     (tmp_path / "config.json").write_text(json.dumps(config))
     is_refused(here("evaluate", tmp_path), "is not a run's configuration: it lacks settings.mu")
@@ -464,6 +486,37 @@ def test_importing_pcces_imports_neither_jax_nor_gymnasium_nor_the_command_line(
     assert done.stdout == "(30.0,)\n", done.stderr
     with pytest.raises(AttributeError, match="no attribute 'trian'"):
         library.trian  # noqa: B018
+
+
+@pytest.mark.parametrize("words", [["train", "--help"], ["envs"], ["report", "--help"], ["plot", "no-such-folder"], []])
+def test_only_the_commands_about_studies_import_them(words):
+    code = (
+        "import sys; from pcces.cli import app; sys.argv[0] = 'pcces'\n"
+        "try: app(sys.argv[1:])\nfinally: print('studies:', sorted(n for n in sys.modules if n.startswith('pcces.studies')), file=sys.stderr)"
+    )
+    command = [sys.executable, "-c", code, *words]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment())
+    assert done.stderr.splitlines()[-1] == "studies: []", done.stderr
+
+
+def test_a_study_is_what_the_other_two_import(tmp_path):
+    """So that the test above would see it."""
+    code = "import sys; from pcces.cli import app\ntry: app(['reproduce', '--out', sys.argv[1]])\nfinally: print('pcces.studies' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, env=environment()
+    )
+    assert done.stdout.splitlines()[-1] == "True"
+
+
+def test_training_and_plotting_import_no_studies(trained, tmp_path):
+    code = (
+        "import sys, pcces; pcces.train('CartPole-v0', iterations=2, population=4, initial_tries=1, certify_episodes=4, out=sys.argv[2]);"
+        "from pcces.cli import report; report.subject([__import__('pathlib').Path(sys.argv[1])]).page();"
+        "print([name for name in sys.modules if name.startswith('pcces.studies')])"
+    )
+    command = [sys.executable, "-c", code, str(trained.folder), str(tmp_path / "run")]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment())
+    assert done.stdout.splitlines()[-1] == "[]", done.stderr
 
 
 def test_version():

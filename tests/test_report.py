@@ -18,19 +18,19 @@ from pcces.cli import app
 from pcces.core.theory import Constants
 from pcces.envs import make
 from pcces.envs.simulator import simulator
-from pcces.report import Chart, Charts, Details, Dot, Dots, Limit, Page, Picture, Series, Table, Verdict, search
+from pcces.report import Chart, Charts, Details, Dot, Dots, LimitLine, Page, Picture, Series, Table, Verdict, search
 from pcces.rl.film import film, ordinary_film, typical
 from pcces.rl.folder import load
-from pcces.studies.arms import Store
 from pcces.studies.catalogue import EXPERIMENTS, FIRST_SEED
 from pcces.studies.policies import keep
+from pcces.studies.store import Store
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
 @pytest.fixture
-def run(one):
-    return load(one.folder)
+def run(trained):
+    return load(trained.folder)
 
 
 def like(run, seed, shift=0.0, **changes):
@@ -48,7 +48,7 @@ def test_the_charts_of_a_run_are_its_metrics(run):
     assert [title.split()[0] for title in charts] == ["return", "off_centre", "entropy", "step", "accepted,"]
     (series,) = charts["off_centre"].series
     assert list(series.y) == run.metrics["cost_off_centre"] and list(series.x) == list(range(200))
-    assert charts["off_centre"].limits == [Limit(250.0, "limit 250")] and series.low is None
+    assert charts["off_centre"].limits == [LimitLine(250.0, "limit 250")] and series.low is None
     assert [limit.value for limit in charts["entropy of an episode"].limits] == [2000.0, 0.0]
     (accepted,) = charts["accepted, share of the last 20 iterations"].series
     assert accepted.y[-1] == pytest.approx(np.mean(run.metrics["success"][-20:]))
@@ -90,8 +90,8 @@ def test_a_page_says_red_when_a_certificate_does_not_hold_and_grey_when_there_is
     failed = replace(run, certificate=replace(run.certificate, holds=False))
     page = report.make_page([failed]).html()
     assert '<section class="verdict fails">' in page and "Not certified at 95 % confidence" in page
-    two = report.make_page([run, replace(failed, config=run.config | {"seed": 1})]).html()
-    assert "1 of 2 runs certified" in two and '<td class="bad">no</td>' in two and '<td class="good">yes</td>' in two
+    both = report.make_page([run, replace(failed, config=run.config | {"seed": 1})]).html()
+    assert "1 of 2 runs certified" in both and '<td class="bad">no</td>' in both and '<td class="good">yes</td>' in both
     unfinished = replace(run, x=None, certificate=None, final={})
     assert '<section class="verdict open">' in report.make_page([unfinished]).html()
 
@@ -167,7 +167,7 @@ def test_a_search_that_goes_on_is_reported_from_its_file(tmp_path):
     assert done.exit_code == 0, done.output
     said = json.loads(done.stdout)
     assert "Still searching" in Path(said["report"]).read_text()
-    assert [Path(one).read_bytes()[:4] for one in said["figures"]] == [b"\x89PNG", b"%PDF"]
+    assert [Path(figure).read_bytes()[:4] for figure in said["figures"]] == [b"\x89PNG", b"%PDF"]
     (tmp_path / "pages").mkdir()
     done = CliRunner().invoke(app, ["report", str(tmp_path / "search.npz"), "--out", str(tmp_path / "pages"), "--json"])
     assert json.loads(done.stdout)["report"] == str(tmp_path / "pages" / "search.html")
@@ -195,9 +195,9 @@ def browser():
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield found
-        found.close()
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
 
 
 @pytest.fixture
@@ -227,7 +227,7 @@ def example(tmp_path):
     x = list(range(11))
     up = Series("up", x, [10.0 * v for v in x], [10.0 * v - 5 for v in x], [10.0 * v + 5 for v in x])
     down = Series("down, seed 0", x, [100.0 - v for v in x], group="down")
-    first = Chart("both", [up, down], [Limit(30.0, "limit 30"), Limit(9000.0, "at most 9000", always=False)])
+    first = Chart("both", [up, down], [LimitLine(30.0, "limit 30"), LimitLine(9000.0, "at most 9000", always=False)])
     gap = Chart("steps", [Series("up", x, [math.nan if v == 5 else 10.0**-v for v in x])], log=True)
     sections = [Verdict(True, "Holds"), Charts("Curves", [first, gap]), Picture("p", b"GIF89a", "a picture")]
     return Page("Example", sections).save(tmp_path / "example.html")
@@ -387,7 +387,7 @@ def test_the_page_of_a_study_works_in_a_browser(visit, tmp_path, scheme):
     assert arm.get_by_text("version of jax").is_visible()
 
 
-def test_a_study_keeps_the_best_certified_policy_of_a_task_and_shows_it_at_work(visit, one, tmp_path):
+def test_a_study_keeps_the_best_certified_policy_of_a_task_and_shows_it_at_work(visit, trained, tmp_path):
     arm = next(arm for arm in EXPERIMENTS["safe"].arms if (arm.task, arm.algorithm) == ("CartSafe-v0", "pcces"))
     store, first = Store(tmp_path), FIRST_SEED
     store.add(arm, [record(first, 5.0, 20.0), record(first + 1, 9.0, 20.0)], WHERE)
@@ -395,7 +395,7 @@ def test_a_study_keeps_the_best_certified_policy_of_a_task_and_shows_it_at_work(
     assert keep(EXPERIMENTS.values(), store) == []  # no run is there any more
     for i in range(3):
         run = tmp_path / "runs" / arm.key / f"seed-{first + i}"
-        shutil.copytree(one.folder, run)
+        shutil.copytree(trained.folder, run)
         (run / "config.json").write_text(
             json.dumps(json.loads((run / "config.json").read_text()) | {"seed": first + i})
         )

@@ -9,11 +9,10 @@ import pytest
 
 import pcces
 from pcces.cli import app
-from pcces.studies.arms import Store
+from pcces.studies.arm_results import results_of
 from pcces.studies.catalogue import EXPERIMENTS
-from pcces.studies.page import at_a_glance
-from pcces.studies.page import page as results_page
-from pcces.studies.results import known
+from pcces.studies.markdown_page import at_a_glance, make_page
+from pcces.studies.store import Store
 
 ROOT = Path(__file__).parent.parent
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -52,8 +51,8 @@ def test_links_between_the_files_work_too():
 
 
 def test_the_readme_shows_the_results_as_they_are():
-    found = known(EXPERIMENTS["safe"], Store(ROOT / "results"))
-    assert "\n".join(at_a_glance(found)) in (ROOT / "README.md").read_text()
+    results = results_of(EXPERIMENTS["safe"], Store(ROOT / "results"))
+    assert "\n".join(at_a_glance(results)) in (ROOT / "README.md").read_text()
 
 
 def test_the_reference_has_every_public_name_command_and_setting(site):
@@ -89,8 +88,8 @@ def test_the_site_opens_from_disk_on_a_phone(site):
 
 def test_the_results_page_is_what_the_command_makes(tmp_path, monkeypatch):
     # The pictures would take most of the time.
-    monkeypatch.setattr("pcces.studies.page.draw", lambda charts, picture, columns: picture)
-    made = results_page(Store(ROOT / "results"), tmp_path / "img" / "results", tmp_path)
+    monkeypatch.setattr("pcces.studies.markdown_page.draw", lambda charts, picture, columns: picture)
+    made = make_page(Store(ROOT / "results"), tmp_path / "img" / "results", tmp_path)
     stale = "docs/results.md is not made from results/ as they are: pcces reproduce --page docs/results.md"
     assert (ROOT / "docs" / "results.md").read_text() == made, stale
     assert all((ROOT / "docs" / picture).exists() for picture in re.findall(r"\]\((img/[^)]*)\)", made)), stale

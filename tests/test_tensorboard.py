@@ -22,8 +22,8 @@ def shown(folder):
     return {tag: events.Scalars(tag) for tag in events.Tags()["scalars"]}
 
 
-def test_every_iteration_is_in_the_event_file_and_nothing_twice(one, tmp_path):
-    run = replace(load(one.folder), path=tmp_path)
+def test_every_iteration_is_in_the_event_file_and_nothing_twice(trained, tmp_path):
+    run = replace(load(trained.folder), path=tmp_path)
     half = replace(run, metrics={name: column[:90] for name, column in run.metrics.items()})
     board = TensorBoard()
     for so_far in (half, run, run):
@@ -39,8 +39,8 @@ def test_every_iteration_is_in_the_event_file_and_nothing_twice(one, tmp_path):
     )
 
 
-def test_a_resumed_run_shows_no_iteration_twice(one, tmp_path):
-    run = replace(load(one.folder), path=tmp_path)
+def test_a_resumed_run_shows_no_iteration_twice(trained, tmp_path):
+    run = replace(load(trained.folder), path=tmp_path)
     TensorBoard()([replace(run, metrics={name: column[:90] for name, column in run.metrics.items()})])
     assert len(shown(tmp_path)["search/sigma"]) == 90
     TensorBoard()([run])  # as another process does that goes on from an earlier checkpoint
@@ -58,10 +58,10 @@ def test_what_was_written_is_there_when_the_process_is_killed(tmp_path):
     assert [event.value for event in shown(tmp_path)["episode/return"]] == [3.0, 4.0]
 
 
-def test_the_command_line_writes_event_files_when_asked(one, two):
-    assert not list(one.folder.glob("*tfevents*"))
+def test_the_command_line_writes_event_files_when_asked(trained, two_seeds):
+    assert not list(trained.folder.glob("*tfevents*"))
     for seed in ("seed-0", "seed-1"):
-        folder = two.folder / seed
+        folder = two_seeds.folder / seed
         curves = shown(folder)
         assert [file.name for file in folder.glob("*tfevents*")] == [NAME]
         for tag, column in SHOWN.items():

@@ -39,6 +39,8 @@ def certify(
 
     \b
     pcces certify runs/CartSafe-v0/pcces-default-seed0 --episodes 10000 --confidence 0.99
+    \f
+    Many parameters: each is an argument or an option of the command.
     """
     with refusing():
         if not 0 < confidence < 1:

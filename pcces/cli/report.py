@@ -103,16 +103,14 @@ def search_in(file: Path, optimum: float | None) -> Subject:
 
 def study_in(folder: Path) -> Subject | None:
     """A study by `pcces reproduce`, if that is what the files in the folder are of."""
-    from pcces.studies import study_page
-    from pcces.studies.arms import Store
+    from pcces.studies import html_page
+    from pcces.studies.store import Store
 
     store = Store(folder)
     if not store.arms():
         return None
     say = partial(typer.echo, err=True)
-    return Subject(
-        lambda: study_page.study_page(store, say), lambda: study_page.pictures(store), folder / "report.html"
-    )
+    return Subject(lambda: html_page.make_page(store, say), lambda: html_page.pictures(store), folder / "report.html")
 
 
 def runs_in(paths: Sequence[Path], modules: Sequence[str] | None) -> Subject:

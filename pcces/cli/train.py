@@ -112,6 +112,8 @@ def train(
     pcces train CartSafe-v0 --resume
     pcces train HopperBulletEnv-v0 --workers 8 --set hidden=64,64
     pcces train CartSafe-v0 --algorithm ppo-lag --iterations 100 --set epoch_steps=10000
+    \f
+    Many parameters: each is an argument or an option of the command.
     """
     options: dict[str, Any] = {
         "algorithm": algorithm, "preset": preset, "iterations": iterations, "population": population,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pcces.report.page import Chart, Limit, Series, plain
+from pcces.report.page import Chart, LimitLine, Series, plain
 from pcces.report.protocols import ReportedRun
 
 RECENT = 20  # iterations the acceptance rate looks back
@@ -51,18 +51,18 @@ def charts(runs: Sequence[ReportedRun]) -> list[Chart]:
     problem, task = first.problem, first.task
     named = variants(runs)
 
-    def drawn(title: str, column: str, limits: Sequence[Limit] = (), log: bool = False, recent: int = 1) -> Chart:
+    def drawn(title: str, column: str, limits: Sequence[LimitLine] = (), log: bool = False, recent: int = 1) -> Chart:
         series = [_series(name, same, column, recent) for name, same in named.items()]
         return Chart(title, [line for line in series if line is not None], limits, log=log)
 
     solved = task.reward_threshold
-    goal = [Limit(solved, f"solved from {solved:g}", always=False, goal=True)] if solved is not None else []
+    goal = [LimitLine(solved, f"solved from {solved:g}", always=False, goal=True)] if solved is not None else []
     made = [drawn("return", "return", goal)]
     for i, name in enumerate(problem.cost_names):
         limits = sorted({run.problem.thresholds[i] for run in runs})
-        made.append(drawn(name, f"cost_{name}", [Limit(value, f"limit {value:g}") for value in limits]))
+        made.append(drawn(name, f"cost_{name}", [LimitLine(value, f"limit {value:g}") for value in limits]))
     low, high = problem.entropy_bounds
-    bounds = [Limit(high, f"at most {high:g}", always=False), Limit(low, f"at least {low:g}", always=False)]
+    bounds = [LimitLine(high, f"at most {high:g}", always=False), LimitLine(low, f"at least {low:g}", always=False)]
     made.append(drawn("entropy of an episode", "entropy", [bound for bound in bounds if math.isfinite(bound.value)]))
     made.append(drawn("step size sigma", "sigma", log=True))
     made.append(drawn(f"accepted, share of the last {RECENT} iterations", "success", recent=RECENT))

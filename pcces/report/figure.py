@@ -18,8 +18,8 @@ def draw(charts: Sequence[Chart], path: str | Path, title: str = "", columns: in
     """Write the charts as one picture, so many beside each other; the name's ending says which kind (png, pdf, svg).
 
     >>> import tempfile
-    >>> from pcces.report.page import Limit, Series
-    >>> chart = Chart("return", [Series("a", [0, 1], [2.0, 3.0], [1, 2], [3, 4])], [Limit(2.5, "limit 2.5")])
+    >>> from pcces.report.page import LimitLine, Series
+    >>> chart = Chart("return", [Series("a", [0, 1], [2.0, 3.0], [1, 2], [3, 4])], [LimitLine(2.5, "limit 2.5")])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     draw([chart], folder + "/curves.png").stat().st_size > 1000
     True

@@ -61,7 +61,7 @@ class Series:
 
 
 @dataclass(frozen=True)
-class Limit:
+class LimitLine:
     """A horizontal line, of a limit to keep or a `goal` to reach.
 
     Unless `always`, one far away from the data is only pointed at, and does not squeeze them.
@@ -79,7 +79,7 @@ class Chart:
 
     title: str
     series: Sequence[Series]
-    limits: Sequence[Limit] = ()
+    limits: Sequence[LimitLine] = ()
     x_label: str = "iteration"
     log: bool = False
     log_x: bool = False
@@ -314,7 +314,7 @@ class Columns:
 class Page:
     """A title and sections.
 
-    >>> chart = Chart("return", [Series("seed 0", [0, 1, 2], [1.0, 4.0, 9.0])], [Limit(8.0, "enough")])
+    >>> chart = Chart("return", [Series("seed 0", [0, 1, 2], [1.0, 4.0, 9.0])], [LimitLine(8.0, "enough")])
     >>> page = Page("An example", [Verdict(True, "It holds"), Charts("Curves", [chart])])
     >>> "It holds" in page.html() and "<figcaption>return</figcaption>" in page.html()
     True

@@ -58,7 +58,7 @@ class ReportedRun(Protocol):
         """What the certificate says of each limit, in words."""
 
 
-class Film(Protocol):
+class FilmedEpisode(Protocol):
     """An episode as an animation."""
 
     @property
@@ -74,4 +74,4 @@ class Film(Protocol):
         """What it cost."""
 
 
-Filming = Callable[[Any], Film]  # of a run: `pcces.rl.film.ordinary_film`
+Filming = Callable[[Any], FilmedEpisode]  # of a run: `pcces.rl.film.ordinary_film`

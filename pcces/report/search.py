@@ -12,7 +12,7 @@ import numpy as np
 
 from pcces.core.theory import Constants
 from pcces.report.curves import RECENT, recent_mean
-from pcces.report.page import Chart, Charts, Details, Limit, Page, Section, Series, Table, Verdict
+from pcces.report.page import Chart, Charts, Details, LimitLine, Page, Section, Series, Table, Verdict
 
 CONSTRAINTS = 8  # so many, those closest to their limits in the end, are drawn
 
@@ -69,17 +69,17 @@ def charts(result: Any, optimum: float | None = None) -> list[Chart]:
     x = history["evaluations"].astype(float)
     feasible = history["feasible"].astype(bool)
 
-    def drawn(title: str, lines: dict[str, Any], limits: Sequence[Limit] = (), log: bool = False) -> Chart:
+    def drawn(title: str, lines: dict[str, Any], limits: Sequence[LimitLine] = (), log: bool = False) -> Chart:
         return Chart(title, [Series(name, x, y) for name, y in lines.items()], limits, "evaluations", log)
 
     fun = np.where(feasible, history["fun"].astype(float), np.nan)
-    goal = [Limit(optimum, f"optimum {optimum:g}", goal=True)] if optimum is not None else []
+    goal = [LimitLine(optimum, f"optimum {optimum:g}", goal=True)] if optimum is not None else []
     made = [drawn("objective of the incumbent", {"objective": fun}, goal)]
     c = history["constr"]
     if c.ndim == 2 and c.shape[1]:
         closest = np.argsort(-np.nan_to_num(c[-1], posinf=math.inf))[:CONSTRAINTS]
         lines = {f"constraint {i}": c[:, i] for i in sorted(closest)}
-        made.append(drawn("constraints of the incumbent", lines, [Limit(0.0, "limit 0")]))
+        made.append(drawn("constraints of the incumbent", lines, [LimitLine(0.0, "limit 0")]))
     sizes = {"step size sigma": history["sigma"], "spread of the samples": history["sigma_es"]}
     made.append(drawn("step sizes", sizes, log=True))
     accepted = recent_mean(history["success"].astype(float), RECENT)

@@ -1,26 +1,15 @@
-"""An arm of an experiment: one algorithm on one task with its settings, trained on several seeds; and what came of it.
-
-Results are kept in a folder, one JSON file an arm, found again by the arm's configuration: what is done is not done twice.
-"""
+"""An arm of an experiment: one algorithm on one task with its settings, trained on several seeds."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
-from pcces.studies.measures import MEASURES
-from pcces.support import files as storage
+from pcces.rl.settings import NOISY
+from pcces.support.jsonable import jsonable
 
-if TYPE_CHECKING:
-    from pcces.rl.run import Run
-
-POINTS = 60  # of a curve that is kept: each is a mean over as many iterations as it takes
-DIGITS = 5
 NAMES = {
     "pcces": "PCCES",
     "openes": "OpenES",
@@ -29,6 +18,11 @@ NAMES = {
     "rcpo": "RCPO",
     "cpo": "CPO",
 }
+# Settings that are not part of a name: how large nets are, how they start, how much is played.
+UNSAID = (
+    "hidden", "initial_tries", "last_layer", "episodes", "metric_episodes", "member_episodes", "stride_episodes",
+    "epoch_steps",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -54,6 +48,21 @@ class Arm:
         name = NAMES.get(self.algorithm, self.algorithm)
         return name if self.preset == "default" else f"{name}, {self.preset} preset"
 
+    @property
+    def name(self) -> str:
+        """What it is called within its task.
+
+        >>> Arm("Acrobot-v1", population=80, settings={"mu": 0.1}).name, Arm("CartSafe-v0", settings=NOISY).name
+        ('PCCES, 80 samples, mu 0.1', 'PCCES, noisy preset')
+        """
+        shown = {name: value for name, value in self.settings.items() if name not in UNSAID}
+        tell = {name: value for name, value in NOISY.items() if name not in UNSAID}  # at any scale
+        preset = ""
+        if tell.items() <= shown.items():
+            preset, shown = ", noisy preset", {name: value for name, value in shown.items() if name not in tell}
+        population = f", {self.population} samples" if self.population else ""
+        return self.label + preset + population + "".join(f", {name} {value:g}" for name, value in shown.items())
+
     def keywords(self) -> dict[str, Any]:
         """The arguments of `train_seeds`."""
         given = {"algorithm": self.algorithm, "iterations": self.iterations}
@@ -62,6 +71,12 @@ class Arm:
         given |= {"threshold": self.threshold} if self.threshold is not None else {}
         given |= {"certify_episodes": self.certify_episodes} if self.certify_episodes is not None else {}
         return given | {name: tuple(v) if isinstance(v, list) else v for name, v in self.settings.items()}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Arm:
+        """What `to_dict` gave, after JSON has made lists of tuples."""
+        settings = {name: tuple(v) if isinstance(v, list) else v for name, v in data["settings"].items()}
+        return cls(**data | {"settings": settings})
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for JSON."""
@@ -78,7 +93,7 @@ class Arm:
         others = ("algorithm", "preset", "threshold", "certify_episodes")
         given = {name: v for name, v in self.keywords().items() if name not in others}
         chosen = find_algorithm(self.algorithm).settings(self.preset, **given)
-        return dict(json.loads(json.dumps(chosen.to_dict())))
+        return dict(jsonable(chosen.to_dict()))
 
     @property
     def key(self) -> str:
@@ -91,150 +106,3 @@ class Arm:
         short = hashlib.sha256(said.encode()).hexdigest()[:8]
         preset = "" if self.preset == "default" else f"-{self.preset}"
         return f"{self.task.replace('/', '-')}_{self.algorithm}{preset}_{short}"
-
-
-Record = dict[str, Any]
-
-
-def record(run: Run, measures: Iterable[str] = ()) -> Record:
-    """A finished run in a few kilobytes: its final numbers, its certificate, a thinned curve, and what else is asked for."""
-    assert run.certificate is not None
-    over = run.metrics.get("over_threshold", [])
-    final = {name: run.final[name] for name in ("return", "costs", "entropy", "length", "episodes")}
-    kept = ("return", "entropy", "over_threshold", "success", "sigma")
-    curves = {name: v for name, v in run.metrics.items() if name in kept or name.startswith("cost_")}
-    found = {
-        "seed": run.config["seed"],
-        **final,
-        "certified": run.certificate.holds,
-        "upper_bounds": list(run.certificate.upper_bounds),
-        "thresholds": list(run.problem.thresholds),
-        "entropy_bounds": list(run.problem.entropy_bounds),
-        "over": sum(over) / len(over) if over else None,
-        "steps": run.metrics["steps"][-1],
-        "seconds": run.metrics["seconds"][-1],
-        "curve": {name: thinned(values) for name, values in curves.items()}
-        | {name: ends(run.metrics[name]) for name in ("iteration", "steps")},
-    }
-    return rounded(found | {name: MEASURES[name](run) for name in measures})
-
-
-def spans(count: int) -> list[tuple[int, int]]:
-    """At most POINTS spans of a curve's entries."""
-    points = min(POINTS, count)
-    return [(i * count // points, (i + 1) * count // points) for i in range(points)]
-
-
-def thinned(values: Sequence[float]) -> list[float]:
-    """Means over the spans."""
-    return [math.fsum(values[a:b]) / (b - a) for a, b in spans(len(values))]
-
-
-def ends(values: Sequence[float]) -> list[float]:
-    """The last values of the spans."""
-    return [values[b - 1] for _, b in spans(len(values))]
-
-
-def rounded(value: Any) -> Any:
-    """Numbers with DIGITS digits, and None for what JSON does not know."""
-    if isinstance(value, bool) or value is None or isinstance(value, str | int):
-        return value
-    if isinstance(value, dict):
-        return {name: rounded(v) for name, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [rounded(v) for v in value]
-    return float(f"{float(value):.{DIGITS}g}") if math.isfinite(value) else None
-
-
-def _read(file: Path) -> dict[str, Any]:
-    """What a file holds: of the results of an arm, all that belongs to them."""
-    try:
-        data = json.loads(file.read_text())
-        if not isinstance(data, dict):
-            return {}  # not ours
-        if lacking := {"settings", "where", "runs"} - set(data) if "arm" in data else set():
-            raise ValueError(f"it lacks {', '.join(sorted(lacking))}")
-    except ValueError as error:
-        raise ValueError(f"{file} is damaged ({error}): delete it and run the study again") from error
-    return data
-
-
-class Store:
-    """The folder of results."""
-
-    def __init__(self, folder: str | Path):
-        self.folder = Path(folder)
-        self._cache: dict[Path, tuple[int, dict[str, Any]]] = {}
-
-    def _load(self, file: Path) -> dict[str, Any]:
-        changed = file.stat().st_mtime_ns
-        if self._cache.get(file, (0,))[0] != changed:
-            self._cache[file] = changed, _read(file)
-        return self._cache[file][1]
-
-    def file(self, arm: Arm) -> Path:
-        """Where an arm's results are."""
-        return self.folder / f"{arm.key}.json"
-
-    def read(self, arm: Arm) -> dict[int, Record]:
-        """What is known of an arm, by seed. Results of other settings (the defaults have changed since) are not."""
-        if not self.file(arm).exists():
-            return {}
-        data = self._load(self.file(arm))
-        if data["settings"] != arm.resolved():
-            return {}
-        return {run["seed"]: run for run in data["runs"]}
-
-    def nearest(self, arm: Arm, seeds: Iterable[int]) -> Arm | None:
-        """Of the arm itself and those that differ only in having fewer iterations, the one that most of the seeds ran,
-        and of several the longest."""
-        shorter = [other for other in self.arms() if other.iterations < arm.iterations]
-        alike = [arm, *(other for other in shorter if replace(other, iterations=arm.iterations) == arm)]
-        ran = {other.key: len(set(seeds) & set(self.read(other))) for other in alike}
-        best = max(alike, key=lambda other: (ran[other.key], other.iterations))
-        return best if ran[best.key] else None
-
-    def arms(self) -> list[Arm]:
-        """All that there are results of."""
-        found = []
-        for file in sorted(self.folder.glob("*_*_*.json")):
-            said = self._load(file).get("arm")
-            if said is None:
-                continue  # not ours
-            settings = {name: tuple(v) if isinstance(v, list) else v for name, v in said["settings"].items()}
-            found.append(Arm(**said | {"settings": settings}))
-        return found
-
-    def where(self, arm: Arm) -> dict[str, Any]:
-        """What an arm's results were made with, but for runs that say otherwise."""
-        return dict(self._load(self.file(arm))["where"])
-
-    def settings(self, arm: Arm) -> dict[str, Any]:
-        """All settings an arm's results were made with, those included that are others on slow simulators."""
-        data = self._load(self.file(arm))
-        return data["settings"] | data.get("used", {})
-
-    def add(
-        self, arm: Arm, records: Iterable[Record], where: dict[str, Any], used: dict[str, Any] | None = None
-    ) -> None:
-        """Keep results; seeds that are there already are replaced. Those made elsewhere than the first ones say so.
-
-        `used` are the settings of the runs, which differ from the arm's where episodes are slow.
-        """
-        there = self.read(arm)
-        first = self.where(arm) if there else where
-        runs = there | {one["seed"]: one if where == first else one | {"where": where} for one in records}
-        asked = arm.resolved()
-        data: dict[str, Any] = {"arm": arm.to_dict(), "settings": asked, "where": first}
-        used = self.settings(arm) if there and used is None else used or asked
-        if others := {name: value for name, value in used.items() if asked[name] != value}:
-            data["used"] = others
-        data["runs"] = [runs[seed] for seed in sorted(runs)]
-        self.folder.mkdir(parents=True, exist_ok=True)
-        lines = json.dumps(data, separators=(",", ":")).replace('{"seed"', '\n{"seed"')
-        storage.write_atomically(self.file(arm), lines.encode())
-
-    def missing(self, arm: Arm, seeds: Iterable[int], measures: Iterable[str] = ()) -> list[int]:
-        """The seeds still to be run, or to be measured."""
-        there = {seed for seed, run in self.read(arm).items() if set(measures) <= set(run)}
-        return [seed for seed in seeds if seed not in there]

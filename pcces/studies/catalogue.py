@@ -1,28 +1,17 @@
-"""Every experiment of the paper as data: which arms, how many seeds, and what the paper reported."""
+"""Every experiment of the paper as data."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from pcces.rl.settings import NOISY
 from pcces.studies import claims
 from pcces.studies.arms import Arm
-from pcces.studies.claims import SAFE_RIVALS, Judge
+from pcces.studies.experiment import Experiment, Headline, Reported
+from pcces.studies.protocol import BULLET, GYM, NAVIGATION, POPULATIONS, SAFE, SAFE_RIVALS, THRESHOLDS
 
-GYM = ("CartPole-v0", "CartPole-v1", "Acrobot-v1", "Pendulum-v1", "MountainCarContinuous-v0", "MountainCar-v0")
-BULLET = (
-    "InvertedPendulumBulletEnv-v0",
-    "InvertedDoublePendulumBulletEnv-v0",
-    "HopperBulletEnv-v0",
-    "Walker2DBulletEnv-v0",
-    "AntBulletEnv-v0",
-)
-SAFE = {"CartSafe-v0": 30.0, "MountainCarContinuousSafe-v0": 10.0}
-NAVIGATION = {"PointGoal1-v0": 25.0, "PointButton1-v0": 25.0, "CarGoal1-v0": 25.0}
-THRESHOLDS = {"CartSafe-v0": (15.0, 20.0, 35.0), "MountainCarContinuousSafe-v0": (5.0, 15.0, 20.0)}
-POPULATIONS = (40, 80, 240)
 FIRST_SEED = 10  # seeds 0 to 9 were seen while the defaults were found, and 1000 and up are for tuning
 LARGE = {"hidden": (64, 64)}
 WITHOUT_STEP = {"kl": 0.0, "stride_episodes": 0}  # what ran before the natural gradient's step was the default
@@ -34,114 +23,6 @@ AS_MANY = {"member_episodes": 5}
 AS_FEW = {"member_episodes": 1}
 # On the mountain car, the others start from the best of 64: a policy that never saw the flag learns to stand still.
 SEES_THE_FLAG = {"initial_tries": 64, "last_layer": 2.0}
-
-
-@dataclass(frozen=True)
-class Reported:
-    """A number of the paper or another source: mean and standard deviation over seeds."""
-
-    mean: float
-    deviation: float = 0.0
-
-    def __str__(self) -> str:
-        """As the paper has it.
-
-        >>> print(Reported(94.9, 0.4))
-        94.9 ± 0.4
-        """
-        return f"{self.mean:g} ± {self.deviation:g}" if self.deviation else f"{self.mean:g}"
-
-
-@dataclass(frozen=True)
-class Experiment:
-    """A figure or table of the paper."""
-
-    name: str
-    title: str
-    where: str  # in the paper
-    claim: str  # what the paper says it shows
-    arms: Sequence[Arm]
-    judge: Judge  # whether the claim holds in the results
-    seeds: int = 10  # how many
-    first_seed: int = 0
-    shows: tuple[str, ...] = ("return",)  # what is drawn: return, cost, entropy, variance
-    reported: dict[str, dict[str, Reported]] = field(default_factory=dict)  # by the arm's key: return, cost
-    measures: tuple[str, ...] = ()  # taken on the policies that come out (`measures.MEASURES`)
-    note: str = ""  # how the paper was read where it leaves a choice
-    source: str = "paper"  # of the claim and of the numbers reported
-    keeps: bool = False  # whether the best policies of PCCES are kept, and shown at work
-    ends: bool = False  # whether the reported numbers are of the end of training, and so are to stand beside those
-
-    @property
-    def numbers(self) -> range:
-        """The seeds' numbers.
-
-        >>> EXPERIMENTS["threshold"].numbers
-        range(10, 20)
-        """
-        return range(self.first_seed, self.first_seed + self.seeds)
-
-    def about(self) -> str:
-        """Where it is from, and what is claimed."""
-        whose = "The paper: " if self.source == "paper" else ""
-        return f"{self.where}. {whose}{self.claim} {self.note}".strip()
-
-    def tasks(self) -> list[str]:
-        """In the order of the arms."""
-        return list(dict.fromkeys(arm.task for arm in self.arms))
-
-
-SCALES = ("paper", "quick")
-QUICK_SEEDS, QUICK_ITERATIONS, QUICK_TEST = 2, 30, 50
-SLOW_ITERATIONS, SLOW_TEST = 2, 4  # of simulators, whose episodes are slow
-QUICK_NOISY = {"episodes": 16, "metric_episodes": 16, "member_episodes": 1, "initial_tries": 1}
-QUICK_EPOCH = {"epoch_steps": 5_000}
-TOO_SLOW = (
-    "Walker2DBulletEnv-v0",
-    "AntBulletEnv-v0",
-    "PointButton1-v0",
-    "CarGoal1-v0",
-)  # left out where there are others
-
-
-def scaled(experiment: Experiment, scale: str, seeds: int | None, iterations: int | None) -> Experiment:
-    """The experiment at another scale: `quick` has few seeds, few iterations, one population and short tests.
-
-    >>> quick = scaled(EXPERIMENTS["entropy"], "quick", None, None)
-    >>> quick.seeds, {arm.population for arm in quick.arms}
-    (2, {40, 120})
-    """
-    if scale not in SCALES:
-        raise ValueError(f"unknown scale {scale!r}; there are {', '.join(SCALES)}")
-    whole, count = list(experiment.arms), experiment.seeds
-    if scale == "quick":
-        count = min(QUICK_SEEDS, count)
-        whole = [arm for arm in whole if arm.population not in POPULATIONS[1:]]
-        whole = [arm for arm in whole if arm.task not in TOO_SLOW] or whole
-    arms = [quick(arm) if scale == "quick" else arm for arm in whole]
-    if iterations is not None:
-        arms = [replace(arm, iterations=min(iterations, of.iterations)) for arm, of in zip(arms, whole)]
-    said = experiment.reported  # of the whole arms; it stands beside the smaller ones as well
-    reported = {arm.key: said[of.key] for arm, of in zip(arms, whole) if of.key in said}
-    return replace(
-        experiment, arms=arms, seeds=count if seeds is None else min(seeds, experiment.seeds), reported=reported
-    )
-
-
-def quick(arm: Arm) -> Arm:
-    """What stands for an arm in a quick study.
-
-    >>> arm = quick(Arm("CartSafe-v0"))
-    >>> arm.iterations, arm.certify_episodes
-    (30, 50)
-    """
-    if arm.settings.items() >= NOISY.items():
-        arm = replace(arm, population=min(arm.population or 16, 16), settings=arm.settings | QUICK_NOISY)
-    if arm.task in (*BULLET, *NAVIGATION):
-        if arm.algorithm in SAFE_RIVALS:
-            arm = replace(arm, settings=arm.settings | QUICK_EPOCH)
-        return replace(arm, iterations=SLOW_ITERATIONS, certify_episodes=SLOW_TEST)
-    return replace(arm, iterations=QUICK_ITERATIONS, certify_episodes=QUICK_TEST)
 
 
 def both_presets(task: str, **given: Any) -> list[Arm]:
@@ -445,15 +326,6 @@ EXPERIMENTS: dict[str, Experiment] = {
         _walkers(),
     )
 }
-
-
-@dataclass(frozen=True)
-class Headline:
-    """A claim of the whole paper, tested on the results of some experiments."""
-
-    claim: str
-    experiments: tuple[str, ...]
-    judge: Judge
 
 
 HEADLINES = (

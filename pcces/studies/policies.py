@@ -10,9 +10,9 @@ from pathlib import Path
 from pcces.report import Chapter, Columns, Section, at_work
 from pcces.rl.film import ordinary_film
 from pcces.rl.folder import load, read_config
-from pcces.studies.arms import Store
-from pcces.studies.catalogue import Experiment
-from pcces.studies.results import known
+from pcces.studies.arm_results import results_of
+from pcces.studies.experiment import Experiment
+from pcces.studies.store import Store
 
 FILES = ("config.json", "policy.npz", "certificate.json")  # what `pcces.load` needs of a run
 WIDTH = 320  # pixels of an animation: a page has many
@@ -33,14 +33,15 @@ def keep(experiments: Iterable[Experiment], store: Store) -> list[Path]:
     One that was trained for longer is not replaced: a quick study leaves the policies of a full one alone.
     """
     kept = []
-    for one in (one for e in experiments if e.keeps for one in known(e, store) if one.ours):
-        runs = {seed: store.folder / "runs" / one.ran.key / f"seed-{seed}" for seed in one.runs}
+    shown = [result for e in experiments if e.keeps for result in results_of(e, store) if result.ours]
+    for result in shown:
+        runs = {seed: store.folder / "runs" / result.ran.key / f"seed-{seed}" for seed in result.runs}
         there = {seed: (run / "policy.npz").exists() for seed, run in runs.items()}
-        best = max(one.runs, key=lambda seed: (one.runs[seed]["certified"], one.returns[seed], there[seed]))
+        best = max(result.runs, key=lambda seed: (result.runs[seed]["certified"], result.returns[seed], there[seed]))
         run = runs[best]
         if not there[best]:
             continue
-        target = folder(store) / one.asked.task
+        target = folder(store) / result.asked.task
         if (target / "config.json").exists() and _length(target) > _length(run):
             continue
         target.mkdir(parents=True, exist_ok=True)

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from pcces.studies.arms import Arm, Store
-from pcces.studies.catalogue import Experiment
+from pcces.studies.arms import Arm
+from pcces.studies.experiment import Experiment
+from pcces.studies.store import Store
 
 
 @dataclass
@@ -26,7 +27,7 @@ class Job:
     measures: list[str] = field(default_factory=list)
     begun: bool = False
     done: float = 0.0  # iterations, on the mean of the seeds
-    found: float | None = None  # iterations that were done before, by a study that was stopped
+    before: float | None = None  # iterations that were done before, by a study that was stopped
     started: float = 0.0
     seconds: float = 0.0
     error: str = ""
@@ -50,7 +51,7 @@ class Job:
     def pace(self) -> tuple[float, float]:
         """Seconds spent on it here, and the weight of what was done in them."""
         spent = self.seconds or (time.perf_counter() - self.started if self.begun else 0.0)
-        return spent, self.weight * max(self.share - (self.found or 0.0) / self.arm.iterations / 1.1, 0.0)
+        return spent, self.weight * max(self.share - (self.before or 0.0) / self.arm.iterations / 1.1, 0.0)
 
 
 @dataclass
@@ -75,8 +76,8 @@ class Study:
         left = 0.0
         for job in self.jobs:
             alike = [other for other in self.jobs if other.arm.task == job.arm.task and not other.error]
-            for some in (alike, self.jobs):
-                spent, done = map(sum, zip(*(other.pace for other in some)))
+            for others in (alike, self.jobs):
+                spent, done = map(sum, zip(*(other.pace for other in others)))
                 if done > 0:
                     left += spent / done * job.weight * (1 - job.share)
                     break
@@ -98,7 +99,7 @@ class Study:
             while waiting or any(thread.is_alive() for thread in threads):
                 if waiting and not places.empty():
                     job, cores_ = waiting.pop(0), places.get()
-                    thread = threading.Thread(target=self._one, args=(job, cores_, places), daemon=True)
+                    thread = threading.Thread(target=self._run_job, args=(job, cores_, places), daemon=True)
                     thread.start()
                     threads.append(thread)
                 else:
@@ -112,7 +113,7 @@ class Study:
                 thread.join(10)
             changed(self)
 
-    def _one(self, job: Job, cores: list[int], places: queue.SimpleQueue[list[int]]) -> None:
+    def _run_job(self, job: Job, cores: list[int], places: queue.SimpleQueue[list[int]]) -> None:
         job.started, job.begun = time.perf_counter(), True
         asked = {
             "arm": job.arm.to_dict(), "seeds": job.seeds, "store": str(self.store.folder), "engine": self.engine,
@@ -130,7 +131,7 @@ class Study:
         for line in process.stdout:
             if line.startswith("{"):
                 job.done = json.loads(line)["done"]
-                job.found = job.done if job.found is None else job.found
+                job.before = job.done if job.before is None else job.before
         process.wait()
         drain.join(5)
         self._running.discard(process)
@@ -156,8 +157,8 @@ def jobs_for(experiments: Iterable[Experiment], store: Store) -> list[Job]:
             arms[arm.key] = arm
             seeds.setdefault(arm.key, set()).update(e.numbers)
             measures.setdefault(arm.key, set()).update(e.measures)
-    found = [
+    jobs = [
         Job(arm, store.missing(arm, sorted(seeds[key]), measures[key]), sorted(measures[key]))
         for key, arm in arms.items()
     ]
-    return [job for job in found if job.seeds]
+    return [job for job in jobs if job.seeds]

@@ -22,8 +22,10 @@ from pcces.policies import train_seeds
 from pcces.rl.folder import read_metrics
 from pcces.rl.request import versions
 from pcces.rl.run import Run
-from pcces.studies.arms import Arm, Store, record
-from pcces.studies.catalogue import NAVIGATION
+from pcces.studies.arms import Arm
+from pcces.studies.protocol import NAVIGATION
+from pcces.studies.store import Store, record
+from pcces.support.jsonable import jsonable
 
 PR_SET_PDEATHSIG = 1
 
@@ -33,7 +35,7 @@ def say(**said: Any) -> None:
     print(json.dumps(said), flush=True)
 
 
-def place(engine: str) -> dict[str, Any]:
+def made_on(engine: str) -> dict[str, Any]:
     """What a result was made with."""
     device = "cpu"
     if engine == "device":
@@ -56,22 +58,22 @@ def work(arm: Arm, seeds: list[int], store: Store, measures: list[str], **engine
     if "engine" not in engine and arm.task in NAVIGATION and jax.default_backend() != "cpu":
         engine["engine"] = "device"  # a GPU plays them in JAX; on a CPU workers with MuJoCo are faster
     for done in sorted(set(far.values()), reverse=True):
-        some = [seed for seed in seeds if far[seed] == done]
+        together = [seed for seed in seeds if far[seed] == done]
 
-        def progress(runs: list[Run], some: list[int] = some) -> None:
-            far.update(dict.fromkeys(some, len(runs[0].metrics["iteration"])))
+        def progress(runs: list[Run], together: list[int] = together) -> None:
+            far.update(dict.fromkeys(together, len(runs[0].metrics["iteration"])))
             say(done=sum(far.values()) / len(seeds))
 
         say(done=sum(far.values()) / len(seeds))
         if not done:
-            for seed in some:
+            for seed in together:
                 shutil.rmtree(folder / f"seed-{seed}", ignore_errors=True)
         runs = train_seeds(
-            arm.task, some, out=folder, resume=done > 0, progress=False, callback=progress, report=False, **engine,
+            arm.task, together, out=folder, resume=done > 0, progress=False, callback=progress, report=False, **engine,
             **arm.keywords(),
         )  # fmt: skip
-        used = json.loads(json.dumps(runs[0].config["settings"]))
-        store.add(arm, [record(run, measures) for run in runs], place(runs[0].config["engine"]), used)
+        used = jsonable(runs[0].config["settings"])
+        store.add(arm, [record(run, measures) for run in runs], made_on(runs[0].config["engine"]), used)
 
 
 def iterations_in(path: Path) -> int:

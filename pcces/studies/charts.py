@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pcces.report import Chart, Dot, Dots, Limit, Series
-from pcces.studies.catalogue import EXPERIMENTS, Experiment
-from pcces.studies.claims import place
+from pcces.report import Chart, Dot, Dots, LimitLine, Series
+from pcces.studies.arm_results import ArmResult, by_task, comparisons
+from pcces.studies.catalogue import EXPERIMENTS
+from pcces.studies.experiment import Experiment
 from pcces.studies.measures import SAMPLES
-from pcces.studies.results import Found, by_task, comparisons
 from pcces.studies.statistics import band, wins
 
 # One colour an algorithm, on every page and picture.
@@ -22,55 +22,60 @@ DRAWN = ("CartSafe-v0", "PointGoal1-v0")  # at a glance
 TITLES = {"success": "accepted steps", "sigma": "step size sigma", "variance": "variance of an estimate of f"}
 
 
-def panels(experiment: Experiment, found: Sequence[Found]) -> list[Chart]:
+def panels(experiment: Experiment, results: Sequence[ArmResult]) -> list[Chart]:
     """What the experiment shows, panel by panel."""
     return [
         chart
-        for panel in split(found)
+        for panel in split_panels(results)
         for quantity in experiment.shows
-        for chart in _chart(panel, quantity, _marks(experiment, panel) if quantity == "return" else [])
+        for chart in _charts_of(panel, quantity, _marks(experiment, panel) if quantity == "return" else [])
     ]
 
 
-def _marks(experiment: Experiment, panel: Sequence[Found]) -> list[Limit]:
+def _marks(experiment: Experiment, panel: Sequence[ArmResult]) -> list[LimitLine]:
     """What the returns of a panel are to reach, where that was reported elsewhere than in the paper."""
     if experiment.source != "mark":
         return []
-    values = {
-        experiment.reported[arm.key]["return"].mean for one in panel if (arm := one.asked).key in experiment.reported
-    }
-    return [Limit(value, f"mark {value:g}", goal=True) for value in sorted(values)]
+    reported = [experiment.reported.get(result.asked.key) for result in panel]
+    values = {numbers["return"].mean for numbers in reported if numbers}
+    return [LimitLine(value, f"mark {value:g}", goal=True) for value in sorted(values)]
 
 
-def drawn(found: Sequence[Found]) -> list[Chart]:
+def glance_charts(results: Sequence[ArmResult]) -> list[Chart]:
     """Safe training at a glance: the curves of two tasks, without the arms that follow the paper to the letter."""
-    shown = [one for one in found if one.asked.task in DRAWN and one.asked.preset == "default"]
+    shown = [result for result in results if result.asked.task in DRAWN and result.asked.preset == "default"]
     return panels(EXPERIMENTS["safe"], shown)
 
 
-def columns(experiment: Experiment, found: Sequence[Found]) -> int:
+def panels_beside(experiment: Experiment, results: Sequence[ArmResult]) -> int:
     """How many panels stand beside each other in a picture."""
     if len(experiment.shows) > 1:
         return len(experiment.shows)
-    a_task = max(len(split(some)) for some in by_task(found).values())
-    return a_task if a_task > 1 else min(3, len(split(found)))
+    of_a_task = max(len(split_panels(on_task)) for on_task in by_task(results).values())
+    return of_a_task if of_a_task > 1 else min(3, len(split_panels(results)))
 
 
-def traces(found: Sequence[Found]) -> list[Chart]:
+def trace_charts(results: Sequence[ArmResult]) -> list[Chart]:
     """How the search of PCCES went: the share of steps accepted, and the step size."""
-    mine = [one for one in found if one.asked.algorithm == "pcces"]
-    return [chart for panel in split(mine) for quantity in ("success", "sigma") for chart in _chart(panel, quantity)]
+    mine = [result for result in results if result.asked.algorithm == "pcces"]
+    return [
+        chart
+        for panel in split_panels(mine)
+        for quantity in ("success", "sigma")
+        for chart in _charts_of(panel, quantity)
+    ]
 
 
-def outcomes(found: Sequence[Found]) -> Dots:
+def outcomes(results: Sequence[ArmResult]) -> Dots:
     """How often a run of PCCES ends higher than one of another algorithm, task by task."""
     rows: dict[str, list[Dot]] = {}
-    for some in by_task(found).values():
-        for one in comparisons(some):
-            other = one.theirs.asked
-            if other.algorithm != "pcces":
-                share = wins([(one.ours.values("return"), one.theirs.values("return"))])
-                rows.setdefault(place(one.ours), []).append(Dot(other.label, *share, COLOURS[other.label]))
+    for on_task in by_task(results).values():
+        for comparison in comparisons(on_task):
+            ours, theirs = comparison.ours, comparison.theirs
+            if theirs.asked.algorithm != "pcces":
+                share = wins([(ours.values("return"), theirs.values("return"))])
+                label = theirs.asked.label
+                rows.setdefault(ours.place, []).append(Dot(label, *share, COLOURS[label]))
     return Dots(
         "Which ends higher",
         list(rows.items()),
@@ -80,25 +85,25 @@ def outcomes(found: Sequence[Found]) -> Dots:
     )
 
 
-def split(found: Sequence[Found]) -> list[list[Found]]:
+def split_panels(results: Sequence[ArmResult]) -> list[list[ArmResult]]:
     """Arms that share a panel: of one task, or of one number of samples where the task has several."""
     panels = []
-    for some in by_task(found).values():
-        sizes = list(dict.fromkeys(one.asked.population for one in some))
+    for on_task in by_task(results).values():
+        sizes = list(dict.fromkeys(result.asked.population for result in on_task))
         if len(set(sizes) - {None}) > 1:
-            panels += [[one for one in some if one.asked.population == size] for size in sizes]
+            panels += [[result for result in on_task if result.asked.population == size] for size in sizes]
         else:
-            panels.append(some)
+            panels.append(on_task)
     return panels
 
 
-def _chart(panel: Sequence[Found], quantity: str, goals: Sequence[Limit] = ()) -> list[Chart]:
+def _charts_of(panel: Sequence[ArmResult], quantity: str, goals: Sequence[LimitLine] = ()) -> list[Chart]:
     """One chart, or none where no run has the quantity."""
-    series = [line for one in panel for line in _series(one, panel, quantity)]
+    series = [line for result in panel for line in _series(result, panel, quantity)]
     if not series:
         return []
     first = panel[0].asked
-    sizes = {one.asked.population for one in panel}
+    sizes = {result.asked.population for result in panel}
     samples = f", {first.population} samples" if sizes == {first.population} != {None} else ""
     title = f"{first.task}{samples}: {TITLES.get(quantity, quantity)}"
     return [
@@ -113,18 +118,16 @@ def _chart(panel: Sequence[Found], quantity: str, goals: Sequence[Limit] = ()) -
     ]
 
 
-def _series(one: Found, panel: Sequence[Found], quantity: str) -> list[Series]:
-    name = line_name(one, panel)
-    one_a_label = len({other.asked.label for other in panel}) == len(panel)
-    colour = (
-        COLOURS.get(one.asked.label) if one_a_label else None
-    )  # arms of one algorithm are told apart by their names
+def _series(result: ArmResult, panel: Sequence[ArmResult], quantity: str) -> list[Series]:
+    name = line_name(result, panel)
+    labels_differ = len({other.asked.label for other in panel}) == len(panel)
+    colour = COLOURS.get(result.asked.label) if labels_differ else None  # if not, arms are told apart by their names
     if quantity == "variance":
         x: Sequence[float] = SAMPLES
-        rows = [run["variance"]["f"] for run in one.runs.values()]
+        rows = [run["variance"]["f"] for run in result.runs.values()]
     else:
-        column = one.cost if quantity == "cost" else quantity
-        curves = [run["curve"] for run in one.runs.values() if column in run["curve"]]
+        column = result.cost if quantity == "cost" else quantity
+        curves = [run["curve"] for run in result.runs.values() if column in run["curve"]]
         if not curves:
             return []
         length = min(len(curve["iteration"]) for curve in curves)
@@ -135,10 +138,10 @@ def _series(one: Found, panel: Sequence[Found], quantity: str) -> list[Series]:
     return [Series(name + several, x, middle, low, high, group=name, colour=colour)]
 
 
-def line_name(one: Found, panel: Sequence[Found]) -> str:
+def line_name(result: ArmResult, panel: Sequence[ArmResult]) -> str:
     """What tells a line from the others in its panel."""
-    arm = one.asked
-    name = one.name.replace(f", {arm.population} samples", "").replace(", noisy preset", "")
+    arm = result.asked
+    name = result.name.replace(f", {arm.population} samples", "").replace(", noisy preset", "")
     if len({other.asked.label for other in panel}) == 1 and len(panel) > 1:
         name = name.removeprefix(f"{arm.label}, ")
         if len({other.asked.threshold for other in panel}) > 1:
@@ -146,13 +149,14 @@ def line_name(one: Found, panel: Sequence[Found]) -> str:
     return name
 
 
-def _limits(panel: Sequence[Found], quantity: str) -> list[Limit]:
+def _limits(panel: Sequence[ArmResult], quantity: str) -> list[LimitLine]:
     if quantity == "cost":
         return [
-            Limit(value, f"limit {value:g}") for value in sorted({one.limit for one in panel if one.limit is not None})
+            LimitLine(value, f"limit {value:g}")
+            for value in sorted({result.limit for result in panel if result.limit is not None})
         ]
     if quantity == "entropy":
         low, high = panel[0].first["entropy_bounds"]
         pairs = [(high, "at most"), (low, "at least")]
-        return [Limit(value, f"{words} {value:g}", always=False) for value, words in pairs if value is not None]
+        return [LimitLine(value, f"{words} {value:g}", always=False) for value, words in pairs if value is not None]
     return []

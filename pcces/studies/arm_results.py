@@ -1,41 +1,39 @@
-"""What is known of an experiment: its arms with the results there are, at the full scale or a smaller one."""
+"""What came of an arm: the runs there are, at the full scale or a smaller one, and arms compared with each other."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pcces.rl.settings import NOISY
-from pcces.studies.arms import Arm, Record, Store
+from pcces.studies.arms import Arm
+from pcces.studies.experiment import Experiment
+from pcces.studies.protocol import quick
 from pcces.studies.statistics import Interval, difference, mean_interval
-
-if TYPE_CHECKING:
-    from pcces.studies.catalogue import Experiment
-
-# Settings that are not part of a name: how large nets are, how they start, how much is played.
-UNSAID = (
-    "hidden", "initial_tries", "last_layer", "episodes", "metric_episodes", "member_episodes", "stride_episodes",
-    "epoch_steps",
-)  # fmt: skip
+from pcces.studies.store import Record, Store
 
 
 @dataclass(frozen=True)
-class Found:
+class ArmResult:
     """An arm, and the runs there are of it: of the arm as `asked` for, or with fewer iterations as it `ran`."""
 
     asked: Arm
     ran: Arm
     runs: dict[int, Record]
-    where: dict[str, Any]  # what they were made with, but for those that say otherwise
+    made_on: dict[str, Any]  # which machine and versions, but for runs that say otherwise
     settings: dict[str, Any]  # all of the algorithm's
     full: bool  # whether all seeds ran, as long as asked for
 
     @property
     def name(self) -> str:
         """What it is called within its task."""
-        return named(self.asked)
+        return self.asked.name
+
+    @property
+    def place(self) -> str:
+        """Where it ran, in a word or two."""
+        return self.asked.task + (f", {self.asked.population} samples" if self.asked.population else "")
 
     @property
     def ours(self) -> bool:
@@ -44,7 +42,7 @@ class Found:
 
     def values(self, name: str) -> list[float]:
         """A number of every run."""
-        return [number(run[name]) for run in self.runs.values()]
+        return [or_nan(run[name]) for run in self.runs.values()]
 
     @property
     def returns(self) -> dict[int, float]:
@@ -68,7 +66,7 @@ class Found:
 
     def mean_cost(self) -> Interval:
         """Of the policies returned."""
-        return mean_interval([number(run["costs"][0]) for run in self.runs.values()])
+        return mean_interval([or_nan(run["costs"][0]) for run in self.runs.values()])
 
     def last_costs(self) -> list[float]:
         """The first cost at the end of training: a mean over the last iterations."""
@@ -78,7 +76,7 @@ class Found:
         """The return, or the first cost, at the end of training: a mean over the last iterations."""
         column = self.cost if name == "cost" else name
         assert column is not None
-        return [number(run["curve"][column][-1]) for run in self.runs.values()]
+        return [or_nan(run["curve"][column][-1]) for run in self.runs.values()]
 
     def keeps(self) -> int:
         """Of how many runs the policy returned costs no more than it may, on fresh episodes."""
@@ -94,7 +92,7 @@ class Found:
 
     def machines(self) -> dict[str, float]:
         """How long the training took on each machine."""
-        clocks = {(machine(run.get("where", self.where)), run["seconds"]) for run in self.runs.values()}
+        clocks = {(machine(run.get("where", self.made_on)), run["seconds"]) for run in self.runs.values()}
         names = dict.fromkeys(name for name, _ in sorted(clocks))
         return {name: math.fsum(seconds for other, seconds in clocks if other == name) for name in names}
 
@@ -103,31 +101,29 @@ class Found:
         return math.fsum(self.values("steps")) / len(self.runs)
 
 
-def machine(where: dict[str, Any]) -> str:
+def machine(made_on: dict[str, Any]) -> str:
     """What something ran on, in words.
 
     >>> machine({"device": "cpu", "machine": "x86_64", "cores": 2})
     'CPU (x86_64), 2 cores'
     """
-    cores = f"{where['cores']} core{'s' * (where['cores'] != 1)}"
-    return f"CPU ({where['machine']}), {cores}" if where["device"] == "cpu" else f"{where['device']}, {cores}"
+    cores = f"{made_on['cores']} core{'s' * (made_on['cores'] != 1)}"
+    return f"CPU ({made_on['machine']}), {cores}" if made_on["device"] == "cpu" else f"{made_on['device']}, {cores}"
 
 
-def number(value: float | None) -> float:
+def or_nan(value: float | None) -> float:
     """What JSON could not hold was none."""
     return math.nan if value is None else float(value)
 
 
 def feasible(run: Record) -> bool:
     """Whether the policy that a run returned costs no more than it may, on fresh episodes."""
-    return all(number(cost) <= limit for cost, limit in zip(run["costs"], run["thresholds"]))
+    return all(or_nan(cost) <= limit for cost, limit in zip(run["costs"], run["thresholds"]))
 
 
-def known(experiment: Experiment, store: Store) -> list[Found]:
+def results_of(experiment: Experiment, store: Store) -> list[ArmResult]:
     """The arms that have results, of the experiment's seeds (others were for tuning)."""
-    from pcces.studies.catalogue import quick
-
-    found = []
+    results = []
     for arm in experiment.arms:
         ran = store.nearest(arm, experiment.numbers)
         if ran is None:  # a quick study's may differ in more than its length
@@ -138,58 +134,56 @@ def known(experiment: Experiment, store: Store) -> list[Found]:
         runs = {seed: run for seed, run in runs.items() if set(experiment.measures) <= set(run)}
         if runs:
             full = ran == arm and len(runs) == experiment.seeds
-            found.append(Found(arm, ran, runs, store.where(ran), store.settings(ran), full))
-    return found
+            results.append(ArmResult(arm, ran, runs, store.made_on(ran), store.settings(ran), full))
+    return results
 
 
-def by_task(found: Iterable[Found]) -> dict[str, list[Found]]:
+def by_task(results: Iterable[ArmResult]) -> dict[str, list[ArmResult]]:
     """In the order of the arms."""
-    tasks: dict[str, list[Found]] = {}
-    for one in found:
-        tasks.setdefault(one.asked.task, []).append(one)
+    tasks: dict[str, list[ArmResult]] = {}
+    for result in results:
+        tasks.setdefault(result.asked.task, []).append(result)
     return tasks
 
 
-def named(arm: Arm) -> str:
-    """An arm within its task.
+def by_label(results: Iterable[ArmResult]) -> dict[str, list[ArmResult]]:
+    """By algorithm and preset."""
+    labels: dict[str, list[ArmResult]] = {}
+    for result in results:
+        labels.setdefault(result.asked.label, []).append(result)
+    return labels
 
-    >>> named(Arm("Acrobot-v1", population=80, settings={"mu": 0.1})), named(Arm("CartSafe-v0", settings=NOISY))
-    ('PCCES, 80 samples, mu 0.1', 'PCCES, noisy preset')
-    """
-    shown = {name: value for name, value in arm.settings.items() if name not in UNSAID}
-    tell = {name: value for name, value in NOISY.items() if name not in UNSAID}  # at any scale
-    preset = ""
-    if tell.items() <= shown.items():
-        preset, shown = ", noisy preset", {name: value for name, value in shown.items() if name not in tell}
-    population = f", {arm.population} samples" if arm.population else ""
-    return arm.label + preset + population + "".join(f", {name} {value:g}" for name, value in shown.items())
+
+def count_runs(results: Iterable[ArmResult]) -> int:
+    """Of all these arms."""
+    return sum(len(result.runs) for result in results)
 
 
 @dataclass(frozen=True)
 class Comparison:
     """One arm beside another on the same task with as many samples and iterations, paired by seed."""
 
-    ours: Found
-    theirs: Found
+    ours: ArmResult
+    theirs: ArmResult
     gap: Interval  # of returns
 
 
-def comparisons(found: Sequence[Found], preset: str = "default") -> list[Comparison]:
+def comparisons(results: Sequence[ArmResult], preset: str = "default") -> list[Comparison]:
     """PCCES with a preset beside everything else that ran under the same conditions."""
     made = []
-    for ours in found:
+    for ours in results:
         if ours.asked.algorithm != "pcces" or ours.asked.preset != preset:
             continue
-        for theirs in found:
+        for theirs in results:
             other = (theirs.asked.algorithm, theirs.asked.preset) != ("pcces", preset)
-            if other and alike(ours, theirs) and len(set(ours.runs) & set(theirs.runs)) > 1:
+            if other and same_conditions(ours.ran, theirs.ran) and len(set(ours.runs) & set(theirs.runs)) > 1:
                 made.append(Comparison(ours, theirs, difference(ours.returns, theirs.returns)))
     return made
 
 
-def at_equal_steps(one: Comparison) -> Interval:
+def at_equal_steps(comparison: Comparison) -> Interval:
     """The same difference where the one that played fewer steps of the task ended: of the policies that each had then."""
-    ours, theirs = one.ours.runs, one.theirs.runs
+    ours, theirs = comparison.ours.runs, comparison.theirs.runs
     ends = {seed: min(ours[seed]["steps"], theirs[seed]["steps"]) for seed in set(ours) & set(theirs)}
     return difference(*({seed: _after(runs[seed], end) for seed, end in ends.items()} for runs in (ours, theirs)))
 
@@ -198,11 +192,10 @@ def _after(run: Record, steps: float) -> float:
     """The return of a run's policy when it had played so many steps."""
     curve = run["curve"]
     passed = [i for i, played in enumerate(curve["steps"]) if played <= steps * (1 + 1e-9)]
-    return number(curve["return"][passed[-1] if passed else 0])
+    return or_nan(curve["return"][passed[-1] if passed else 0])
 
 
-def alike(one: Found, other: Found) -> bool:
-    """Whether two arms ran under the same conditions; what has no population goes with any."""
-    a, b = one.ran, other.ran
+def same_conditions(a: Arm, b: Arm) -> bool:
+    """Whether two arms are run under the same conditions; what has no population goes with any."""
     sampled = a.population == b.population or None in (a.population, b.population)
     return sampled and (a.task, a.threshold, a.iterations) == (b.task, b.threshold, b.iterations)

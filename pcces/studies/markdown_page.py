@@ -8,12 +8,21 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pcces.report import draw, draw_dots
-from pcces.studies.arms import Store
-from pcces.studies.catalogue import EXPERIMENTS, HEADLINES, Experiment, Headline
-from pcces.studies.claims import REPRODUCED, Finding
-from pcces.studies.curves import columns, drawn, outcomes, panels
-from pcces.studies.results import Found, known
-from pcces.studies.tables import AT_A_GLANCE, Rows, beside, finals, in_short, judged, made_on, scale
+from pcces.studies.arm_results import ArmResult, results_of
+from pcces.studies.catalogue import EXPERIMENTS, HEADLINES
+from pcces.studies.charts import glance_charts, outcomes, panels, panels_beside
+from pcces.studies.claims import Finding
+from pcces.studies.experiment import Experiment
+from pcces.studies.store import Store
+from pcces.studies.tables import (
+    AT_A_GLANCE,
+    Rows,
+    comparison_table,
+    final_table,
+    glance_table,
+    machines_and_time,
+)
+from pcces.studies.verdicts import answer, how_much, judged, together
 
 ALT = "return and cost during training, with 95 % bands over seeds"
 INTRODUCTION = """# The paper's experiments, run again
@@ -35,74 +44,52 @@ Made by `pcces reproduce --page` from the result files, never by hand.
 ABOUT = "about.md"  # in the folder of results: what is to be said of these
 
 
-def page(store: Store, pictures: Path, beside_: Path) -> str:
-    """The whole page as Markdown; pictures are drawn into a folder and linked relative to `beside_`."""
-    results = {name: known(experiment, store) for name, experiment in EXPERIMENTS.items()}
+def make_page(store: Store, pictures: Path, home: Path) -> str:
+    """The whole page as Markdown; pictures are drawn into a folder and linked relative to the page's `home`."""
+    by_name = {name: results_of(experiment, store) for name, experiment in EXPERIMENTS.items()}
     about = store.folder / ABOUT
     parts = [
         INTRODUCTION,
         about.read_text(encoding="utf-8") if about.exists() else "",
-        glance(results["safe"], pictures, beside_),
-        headlines(results, pictures, beside_),
-        summary(results),
+        glance(by_name["safe"], pictures, home),
+        headlines(by_name, pictures, home),
+        summary(by_name),
     ]
-    for name, found in results.items():
-        parts.append(section(EXPERIMENTS[name], found, pictures, beside_))
+    for name, results in by_name.items():
+        parts.append(section(EXPERIMENTS[name], results, pictures, home))
     return "\n".join(filter(None, parts))
 
 
-def glance(found: Sequence[Found], pictures: Path, beside_: Path) -> str:
+def glance(results: Sequence[ArmResult], pictures: Path, home: Path) -> str:
     """Safe training in one table and one picture; the README has them, too."""
-    if not found:
+    if not results:
         return ""
-    lines = ["## At a glance", "", AT_A_GLANCE, "", *at_a_glance(found), ""]
-    if charts := drawn(found):
+    lines = ["## At a glance", "", AT_A_GLANCE, "", *at_a_glance(results), ""]
+    if charts := glance_charts(results):
         picture = draw(charts, pictures / "glance.png", columns=2)
-        lines += [f"![{ALT}]({os.path.relpath(picture, beside_)})", ""]
+        lines += [f"![{ALT}]({os.path.relpath(picture, home)})", ""]
     return "\n".join(lines)
 
 
-def at_a_glance(found: Sequence[Found]) -> list[str]:
+def at_a_glance(results: Sequence[ArmResult]) -> list[str]:
     """The table of it, as Markdown."""
-    columns, rows = in_short(found)
-    return table(columns, [[f"**{name}**" if name == "PCCES" else name, *cells] for name, *cells in rows])
+    names, rows = glance_table(results)
+    return table(names, [[f"**{name}**" if name == "PCCES" else name, *cells] for name, *cells in rows])
 
 
-def headlines(results: dict[str, list[Found]], pictures: Path, beside_: Path) -> str:
+def headlines(by_name: dict[str, list[ArmResult]], pictures: Path, home: Path) -> str:
     """The paper's claims as a whole, tested; and the first of them, which is about many comparisons, drawn."""
     lines = ["## The two claims", ""]
     for number, headline in enumerate(HEADLINES, 1):
-        found = together(headline.experiments, results)
-        finding = headline.judge(EXPERIMENTS[headline.experiments[0]], found)
-        lines += [f"{number}. {headline.claim} **{answer(headline, found, finding)}**", ""]
+        results = together(headline.experiments, by_name)
+        finding = headline.judge(EXPERIMENTS[headline.experiments[0]], results)
+        lines += [f"{number}. {headline.claim} **{answer(headline, results, finding)}**", ""]
         lines += [f"   {line}" for line in said(finding)] + [""]
-    dots = outcomes(together(HEADLINES[0].experiments, results))
+    dots = outcomes(together(HEADLINES[0].experiments, by_name))
     if dots.rows:
         picture = draw_dots(dots, pictures / "outcomes.png")
-        lines += [f"{dots.title}: {dots.note}", "", f"![{dots.title}]({os.path.relpath(picture, beside_)})", ""]
+        lines += [f"{dots.title}: {dots.note}", "", f"![{dots.title}]({os.path.relpath(picture, home)})", ""]
     return "\n".join(lines)
-
-
-def answer(headline: Headline, found: Sequence[Found], finding: Finding) -> str:
-    """Whether a claim holds, in a sentence."""
-    if not finding.parts:
-        return "Not tested yet."
-    if not any(one.full for one in found):
-        return "Not tested at full scale."
-    so_far = "" if complete(headline, found) else ", in what has run so far"
-    price = f", with {finding.price} times the steps of the others" if finding.price not in ("", "1") else ""
-    return f"This holds{so_far}{price}." if finding.verdict == REPRODUCED else f"This does not hold{so_far}."
-
-
-def complete(headline: Headline, found: Sequence[Found]) -> bool:
-    """Whether all that a claim is tested on ran at full scale."""
-    arms = {arm.key for name in headline.experiments for arm in EXPERIMENTS[name].arms}
-    return sum(one.full for one in found) == len(arms)
-
-
-def together(names: Sequence[str], results: dict[str, list[Found]]) -> list[Found]:
-    """The results of several experiments; an arm that they share counts once."""
-    return list({one.asked.key: one for name in names for one in results[name]}.values())
 
 
 def said(finding: Finding) -> list[str]:
@@ -111,13 +98,13 @@ def said(finding: Finding) -> list[str]:
     return [f"- {signs[part.holds]}: {part.said}" for part in finding.parts] + [f"- {line}" for line in finding.remarks]
 
 
-def summary(results: dict[str, list[Found]]) -> str:
+def summary(by_name: dict[str, list[ArmResult]]) -> str:
     """Every figure and table in a line."""
     rows = []
-    for name, found in results.items():
+    for name, results in by_name.items():
         experiment = EXPERIMENTS[name]
         title = f"[{experiment.title}](#{anchor(experiment.title)})"
-        rows.append([experiment.where, title, scale(experiment, found), judged(experiment, found)[0]])
+        rows.append([experiment.where, title, how_much(experiment, results), judged(experiment, results)[0]])
     return "\n".join(["## Figures and tables", "", *table(["paper", "what", "scale", "verdict"], rows), ""])
 
 
@@ -130,27 +117,31 @@ def anchor(title: str) -> str:
     return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
 
 
-def section(experiment: Experiment, found: Sequence[Found], pictures: Path, beside_: Path) -> str:
+def section(experiment: Experiment, results: Sequence[ArmResult], pictures: Path, home: Path) -> str:
     """One experiment: claim, verdict, picture, numbers, comparisons."""
-    words, finding = judged(experiment, found)
+    words, finding = judged(experiment, results)
     lines = [
         f"## {experiment.title}",
         "",
         experiment.about(),
         "",
     ]
-    lines += [f"Verdict: **{words}**. {scale(experiment, found)}.", "", *said(finding), ""]
-    if not found:
+    lines += [f"Verdict: **{words}**. {how_much(experiment, results)}.", "", *said(finding), ""]
+    if not results:
         return "\n".join([*lines, f"    pcces reproduce {experiment.name} --scale paper", ""])
-    picture = draw(panels(experiment, found), pictures / f"{experiment.name}.png", columns=columns(experiment, found))
-    lines += [f"![{experiment.title}]({os.path.relpath(picture, beside_)})", ""]
-    lines += [*table(*finals(experiment, found)), ""]
-    compared, rows = beside(experiment, found)
+    picture = draw(
+        panels(experiment, results),
+        pictures / f"{experiment.name}.png",
+        columns=panels_beside(experiment, results),
+    )
+    lines += [f"![{experiment.title}]({os.path.relpath(picture, home)})", ""]
+    lines += [*table(*final_table(experiment, results)), ""]
+    compared, rows = comparison_table(experiment, results)
     lines += [*table(compared, rows), ""] if rows else []
-    return "\n".join([*lines, made_on(found), ""])
+    return "\n".join([*lines, machines_and_time(results), ""])
 
 
-def table(columns: Sequence[str], rows: Rows) -> list[str]:
+def table(names: Sequence[str], rows: Rows) -> list[str]:
     """As Markdown."""
-    lines = [list(columns), ["---"] * len(columns), *rows]
+    lines = [list(names), ["---"] * len(names), *rows]
     return ["| " + " | ".join(row) + " |" for row in lines]

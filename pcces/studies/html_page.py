@@ -17,14 +17,22 @@ from pcces.report import (
     Table,
     Verdict,
 )
-from pcces.studies.arms import Store
-from pcces.studies.catalogue import EXPERIMENTS, HEADLINES, Experiment
+from pcces.studies.arm_results import ArmResult, machine, results_of
+from pcces.studies.catalogue import EXPERIMENTS, HEADLINES
+from pcces.studies.charts import glance_charts, outcomes, panels, panels_beside, trace_charts
 from pcces.studies.claims import EXCEEDED, NOT_REACHED, REPRODUCED, Finding
-from pcces.studies.curves import columns, drawn, outcomes, panels, traces
-from pcces.studies.page import answer, complete, together
+from pcces.studies.experiment import Experiment
 from pcces.studies.policies import films
-from pcces.studies.results import Found, known, machine
-from pcces.studies.tables import AT_A_GLANCE, Rows, beside, finals, in_short, judged, made_on, scale
+from pcces.studies.store import Store
+from pcces.studies.tables import (
+    AT_A_GLANCE,
+    Rows,
+    comparison_table,
+    final_table,
+    glance_table,
+    machines_and_time,
+)
+from pcces.studies.verdicts import answer, complete, how_much, judged, together
 
 BANDS = "Every point is a mean over fresh episodes of the policies of a few iterations; lines are means over seeds, bands their 95 % bootstrap intervals."
 NUMBERS = (
@@ -33,28 +41,28 @@ NUMBERS = (
 )
 
 
-def study_page(store: Store, say: Callable[[str], None] = lambda text: None) -> Page:
+def make_page(store: Store, say: Callable[[str], None] = lambda text: None) -> Page:
     """The page about all results there are; `say` is told what takes long."""
-    results = {name: known(experiment, store) for name, experiment in EXPERIMENTS.items()}
-    sections: list[Section] = glance(results["safe"])
+    by_name = {name: results_of(experiment, store) for name, experiment in EXPERIMENTS.items()}
+    sections: list[Section] = glance(by_name["safe"])
     for headline in HEADLINES:
-        found = together(headline.experiments, results)
-        finding = headline.judge(EXPERIMENTS[headline.experiments[0]], found)
-        holds = finding.verdict == REPRODUCED and complete(headline, found)
-        tested = finding.parts and any(one.full for one in found)
+        results = together(headline.experiments, by_name)
+        finding = headline.judge(EXPERIMENTS[headline.experiments[0]], results)
+        holds = finding.verdict == REPRODUCED and complete(headline, results)
+        tested = finding.parts and any(result.full for result in results)
         open_ = not tested or (finding.verdict == REPRODUCED and not holds)
-        title = f"{headline.claim} {answer(headline, found, finding)}"
+        title = f"{headline.claim} {answer(headline, results, finding)}"
         sections.append(Verdict(None if open_ else holds, title, points(finding)))
-    dots = outcomes(together(HEADLINES[0].experiments, results))
+    dots = outcomes(together(HEADLINES[0].experiments, by_name))
     sections += [dots] if dots.rows else []
-    listed = [EXPERIMENTS[name] for name, found in results.items() if found]
+    listed = [EXPERIMENTS[name] for name, results in by_name.items() if results]
     sections.append(
-        Contents([(f"{e.where}: {e.title}", e.name, marked(judged(e, results[e.name])[0])) for e in listed])
+        Contents([(f"{e.where}: {e.title}", e.name, marked(judged(e, by_name[e.name])[0])) for e in listed])
     )
-    for name, found in results.items():
-        sections += chapter(EXPERIMENTS[name], found) if found else []
+    for name, results in by_name.items():
+        sections += chapter(EXPERIMENTS[name], results) if results else []
     sections += films(store, say)
-    sections += configurations(together(list(EXPERIMENTS), results))
+    sections += configurations(together(list(EXPERIMENTS), by_name))
     return Page(
         "The paper's experiments, run again",
         sections,
@@ -63,11 +71,11 @@ def study_page(store: Store, say: Callable[[str], None] = lambda text: None) -> 
     )
 
 
-def glance(found: Sequence[Found]) -> list[Section]:
+def glance(results: Sequence[ArmResult]) -> list[Section]:
     """Safe training in one table and a few curves."""
-    if not found:
+    if not results:
         return []
-    return [Table("At a glance", *in_short(found), AT_A_GLANCE), Charts("", drawn(found), BANDS)]
+    return [Table("At a glance", *glance_table(results), AT_A_GLANCE), Charts("", glance_charts(results), BANDS)]
 
 
 def marked(verdict: str) -> Marked | str:
@@ -81,21 +89,23 @@ def points(finding: Finding) -> list[str]:
     return [f"{signs[part.holds]} {part.said}" for part in finding.parts] + list(finding.remarks)
 
 
-def chapter(experiment: Experiment, found: Sequence[Found]) -> list[Section]:
+def chapter(experiment: Experiment, results: Sequence[ArmResult]) -> list[Section]:
     """One experiment."""
-    words, finding = judged(experiment, found)
+    words, finding = judged(experiment, results)
     said = experiment.about()
     holds = {REPRODUCED: True, EXCEEDED: True, NOT_REACHED: False}.get(words)
     sections: list[Section] = [
         Chapter(experiment.title, experiment.name, said),
-        Verdict(holds, words.capitalize(), points(finding), f"{scale(experiment, found)}."),
+        Verdict(holds, words.capitalize(), points(finding), f"{how_much(experiment, results)}."),
     ]
-    sections.append(Charts("Curves", panels(experiment, found), BANDS))
-    sections.append(Table("Numbers", *_coloured(*finals(experiment, found)), f"{NUMBERS} {made_on(found)}"))
-    named, rows = beside(experiment, found)
+    sections.append(Charts("Curves", panels(experiment, results), BANDS))
+    sections.append(
+        Table("Numbers", *_coloured(*final_table(experiment, results)), f"{NUMBERS} {machines_and_time(results)}")
+    )
+    named, rows = comparison_table(experiment, results)
     if rows:
         sections.append(Table("Differences, paired by seed", *_coloured(named, rows)))
-    how = traces(found)
+    how = trace_charts(results)
     if how:
         sections.append(Folded("How the searches went: steps accepted, step sizes", [Charts("", how)]))
     return sections
@@ -113,23 +123,23 @@ def _coloured(names: list[str], rows: Rows) -> tuple[list[str], list[list[str | 
     return names, [[cell(name, text) for name, text in zip(names, row)] for row in rows]
 
 
-def configurations(found: Sequence[Found]) -> list[Section]:
+def configurations(results: Sequence[ArmResult]) -> list[Section]:
     """The exact settings and versions behind every arm."""
-    if not found:
+    if not results:
         return []
     each = []
-    for one in found:
-        where = {name: value for name, value in one.where.items() if name != "versions"}
-        where |= {f"version of {name}": value for name, value in one.where["versions"].items()}
-        where |= {f"seed {n} on": machine(run["where"]) for n, run in one.runs.items() if "where" in run}
+    for result in results:
+        where = {name: value for name, value in result.made_on.items() if name != "versions"}
+        where |= {f"version of {name}": value for name, value in result.made_on["versions"].items()}
+        where |= {f"seed {n} on": machine(run["where"]) for n, run in result.runs.items() if "where" in run}
         asked = {
-            "task": one.ran.task,
-            "algorithm": one.ran.algorithm,
-            "preset": one.ran.preset,
-            "cost limit": one.ran.threshold,
+            "task": result.ran.task,
+            "algorithm": result.ran.algorithm,
+            "preset": result.ran.preset,
+            "cost limit": result.ran.threshold,
         }
-        title = f"{one.asked.task}: {one.name}"
-        each.append(Details(title, asked | one.settings | {"seeds": sorted(one.runs)} | where))
+        title = f"{result.asked.task}: {result.name}"
+        each.append(Details(title, asked | result.settings | {"seeds": sorted(result.runs)} | where))
     return [
         Chapter("Configurations", "configurations", "Every setting, version and machine, arm by arm."),
         Folded(f"{len(each)} arms", each),
@@ -138,9 +148,9 @@ def configurations(found: Sequence[Found]) -> list[Section]:
 
 def pictures(store: Store) -> dict[str, tuple[list[Chart], int]]:
     """The charts of every experiment that has results, and how many stand beside each other."""
-    found = {name: known(experiment, store) for name, experiment in EXPERIMENTS.items()}
+    by_name = {name: results_of(experiment, store) for name, experiment in EXPERIMENTS.items()}
     return {
-        name: (panels(EXPERIMENTS[name], some), columns(EXPERIMENTS[name], some))
-        for name, some in found.items()
-        if some
+        name: (panels(EXPERIMENTS[name], results), panels_beside(EXPERIMENTS[name], results))
+        for name, results in by_name.items()
+        if results
     }
