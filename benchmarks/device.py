@@ -97,10 +97,10 @@ def engine_run(engine, states, iterations):
 def ours(args):
     from pcces.engines.device import DeviceEngine, configure
     from pcces.engines.keys import key
+    from pcces.rl.algorithm import PCCES
     from pcces.rl.device_arena import DeviceArena
     from pcces.rl.policy import Policy
     from pcces.rl.problem import problem_for
-    from pcces.rl.settings import make_settings
     from pcces.rl.step import program
 
     configure()
@@ -114,8 +114,8 @@ def ours(args):
                 measured("pcces rollout, plain ES", net, population, situation, args.generations, seconds, steps)
                 if args.plain:
                     continue
-                for episodes in (1, make_settings().member_episodes):
-                    settings = make_settings(
+                for episodes in (1, PCCES.settings().member_episodes):
+                    settings = PCCES.settings(
                         population=population, hidden=hidden, initial_tries=1, member_episodes=episodes
                     )
                     arena = DeviceArena(task, policy, problem_for(task, settings.mu), settings.discount)
@@ -131,20 +131,20 @@ def split(args):
     from pcces.engines.device import compiled, configure
     from pcces.engines.keys import key
     from pcces.rl import step
+    from pcces.rl.algorithm import PCCES
     from pcces.rl.device_arena import observed
     from pcces.rl.lesson import lesson_of
     from pcces.rl.normalizer import identity
     from pcces.rl.policy import Policy
     from pcces.rl.problem import problem_for
     from pcces.rl.rollout import rollout
-    from pcces.rl.settings import make_settings
     from pcces.strategies.guided import orthonormal_rows
 
     configure()
     task = tasks()["full"]
     normalizer = identity(jnp.zeros(4))
     for population in args.populations:
-        settings = make_settings(population=population, initial_tries=1, member_episodes=1)
+        settings = PCCES.settings(population=population, initial_tries=1, member_episodes=1)
         policy = Policy(4, task.actions, settings.hidden)
         problem = problem_for(task, 0.0)
         learner = step.start(jnp.zeros(policy.size), normalizer, len(problem.names), settings)

@@ -23,10 +23,10 @@ import numpy as np
 
 from pcces.envs import make
 from pcces.envs.simulator import simulator
+from pcces.rl.algorithm import PCCES
 from pcces.rl.normalizer import Normalizer, identity, normalise
 from pcces.rl.policy import Policy, forward
 from pcces.rl.problem import problem_for
-from pcces.rl.settings import make_settings
 from pcces.rl.step import program, search, start
 from pcces.support.trees import stacked
 
@@ -59,7 +59,7 @@ def on_workers(name: str, kind: str, workers: int, balanced: bool, iterations: i
     else:
         from pcces.engines.processes import LocalPool as Pool
     sim = simulator(name)
-    settings = make_settings(**SETTINGS, **EPISODES[name])
+    settings = PCCES.settings(**SETTINGS, **EPISODES[name])
     policy = Policy(sim.observation_size, sim.actions, settings.hidden)
     problem, pool = problem_for(sim, settings.mu), functools.partial(Pool, workers=workers)
     arena = WorkerArena(sim, policy, problem, settings.discount, pool, search(settings))
@@ -89,7 +89,7 @@ def on_device(name: str, balanced: bool, iterations: int) -> dict:
 
     configure()
     task = make(name)
-    settings = make_settings(**SETTINGS, **EPISODES[name])
+    settings = PCCES.settings(**SETTINGS, **EPISODES[name])
     policy = Policy(task.observation_size, task.actions, settings.hidden)
     arena = DeviceArena(task, policy, problem_for(task, settings.mu), settings.discount)
     engine = DeviceEngine(program(arena, settings), [0])

@@ -71,7 +71,7 @@ def train(
     of `pcces.baselines`), or `entropy_bounds`, `confidence`, `certify_episodes`, `progress`, `callback` and `report`.
     Baselines know no entropy bounds, so theirs are infinite unless given.
 
-    parameters: what people ask for most has a name here; `pcces.rl.request.Request` has all of them.
+    Many parameters: what people ask for most has a name here; `pcces.rl.request.Request` has all of them.
 
     >>> run = train("CartPole-v0", iterations=3, population=8, certify_episodes=50, initial_tries=4, warm_up=1)
     >>> run.certificate.holds, len(run.metrics["return"])

@@ -23,25 +23,18 @@ LINES, FUNCTION, PARAMETERS = 400, 60, 8
 KNOWN: dict[str, set[str]] = {
     "imports": {
         "pcces.core.theory -> blackbox",
-        "pcces.rl.speed -> front doors",
     },
     "long files": {
         "pcces.blackbox.search",
     },
-    "long functions": {
-        "pcces.rl.worker.EpisodePlayer.play",
-    },
+    "long functions": set(),
     "many parameters": {
         "pcces.blackbox.models.quadratic.minimise",
         "pcces.blackbox.optimizer.Optimizer.__init__",
         "pcces.blackbox.search.Search.__init__",
         "pcces.minimize.minimize",
-        "pcces.policies.train",
-        "pcces.rl.certify.certify",
-        "pcces.rl.lesson.lesson_of",
     },
     "names of classes": {
-        "ASEBOState",
         "Outcome",
         "Problem",
     },

@@ -46,7 +46,7 @@ from pcces.rl.worker import Chunk, Episode, EpisodeWorker, Played, Shared, Steps
 from pcces.rl.worker_arena import WorkerArena
 from pcces.rl.worker_epoch import laid_out, rounds
 from pcces.strategies import Strategy, mirrored
-from pcces.strategies.asebo import ASEBOState as Subspace
+from pcces.strategies.asebo import ActiveSubspace
 
 NO_ENTROPY = (-math.inf, math.inf)
 ON_POLICY = dict(
@@ -175,7 +175,7 @@ def test_asebo_samples_from_its_covariance():
     settings = asebo.ASEBOSettings(archive=4, least=2)
     U = np.linalg.qr(np.random.default_rng(0).standard_normal((n, 2)))[0].T
     basis = jnp.zeros((4, n)).at[:2].set(U)
-    subspace = Subspace(basis, basis, jnp.float32(2), jnp.float32(alpha), jnp.int32(9))
+    subspace = ActiveSubspace(basis, basis, jnp.float32(2), jnp.float32(alpha), jnp.int32(9))
     linear = settings.strategy.directions(subspace, jnp.eye(n + 4))  # a row for each normal
     expected = alpha / n * np.eye(n) + (1 - alpha) / 2 * U.T @ U
     assert np.allclose(linear.T @ linear, expected, atol=1e-6)

@@ -106,10 +106,10 @@ def test_workers_killed_from_outside_change_nothing(pool):
     tasks = [[n] for n in range(200)]
     expected = [[n**2] for n in range(200)]
     for _ in range(3):
-        for worker in pool._crew:
+        for worker in pool._workers:
             os.kill(worker.process.pid, signal.SIGKILL)
         assert pool.map(tasks) == expected
-    assert len(pool._crew) == 2
+    assert len(pool._workers) == 2
 
 
 def test_only_the_deadly_part_of_a_task_is_lost(pool):
@@ -200,7 +200,7 @@ from pcces.engines.processes import LocalPool
 from pcces.engines.examples import Squares
 with LocalPool(Squares, workers=2) as pool:
     pool.map([[1], [2]])
-    print(*(worker.process.pid for worker in pool._crew), flush=True)
+    print(*(worker.process.pid for worker in pool._workers), flush=True)
     pool.map([["hang"], ["hang"]])
 """
 

@@ -16,6 +16,7 @@ from pcces.envs.cartpole import CartPole
 from pcces.envs.task import Step
 from pcces.policies import prepare, train, train_seeds
 from pcces.rl import certify, checkpoints, step
+from pcces.rl.algorithm import PCCES
 from pcces.rl.device_arena import DeviceArena
 from pcces.rl.folder import load
 from pcces.rl.iterates import Candidates
@@ -24,7 +25,6 @@ from pcces.rl.outcome import Outcome
 from pcces.rl.policy import Policy, forward
 from pcces.rl.problem import problem_for
 from pcces.rl.rollout import rollout
-from pcces.rl.settings import make_settings
 
 TINY = dict(
     iterations=6, population=8, initial_tries=4, warm_up=2, certify_episodes=60, episodes=8, metric_episodes=8, hidden=(4,)
@@ -177,7 +177,7 @@ def test_problem_errors():
 def concluded(f_trial, c_trial, f_k, c_k, k=100, lost=(0, 0), **settings):
     """Whether a trial point is accepted, from four episodes of it and of the incumbent: f, mean and sum of squares of c.
     `lost` of each failed."""
-    chosen = make_settings(surrogate="updates", normalise=False, sigma0=0.3, **settings)
+    chosen = PCCES.settings(surrogate="updates", normalise=False, sigma0=0.3, **settings)
     learner = step.start(np.zeros(3), identity(np.zeros(2)), 1, chosen)
     learner = learner._replace(es=learner.es._replace(k=np.asarray(k)))
     trial, incumbent = (
@@ -215,12 +215,12 @@ def test_a_trial_point_gets_the_benefit_of_the_doubt_about_f():
     trial, incumbent = (np.array([[f, 0.0] for f in fs]) for fs in ((3.0, 5.0, 4.0, 8.0), (1.0, 4.0, 1.0, 6.0)))
     credited = partial(step.credited, trial, incumbent)
     error = np.std([2.0, 1.0, 3.0, 2.0], ddof=1) / 2
-    assert credited(make_settings(doubt=0.5)) == pytest.approx(5.0 - 0.5 * error)
+    assert credited(PCCES.settings(doubt=0.5)) == pytest.approx(5.0 - 0.5 * error)
     apart = math.sqrt((trial[:, 0].var(ddof=1) + incumbent[:, 0].var(ddof=1)) / 4)
-    assert credited(make_settings(doubt=1.0, common_random_numbers=False)) == pytest.approx(5.0 - apart)
-    assert credited(make_settings("paper")) == 5.0
+    assert credited(PCCES.settings(doubt=1.0, common_random_numbers=False)) == pytest.approx(5.0 - apart)
+    assert credited(PCCES.settings("paper")) == 5.0
     failed = np.where(trial == 8.0, np.inf, trial)
-    assert step.credited(failed, incumbent, make_settings()) == np.inf
+    assert step.credited(failed, incumbent, PCCES.settings()) == np.inf
 
 
 def test_a_broken_trial_is_refused_however_good_unless_the_incumbent_is_broken_too():
@@ -254,7 +254,7 @@ def test_the_first_iterations_only_collect():
 
 @pytest.mark.parametrize("xp", [np, jnp])
 def test_gradients_are_remembered_the_longer_the_shorter_steps_are(xp):
-    chosen = make_settings(memory=0.5, m=3)
+    chosen = PCCES.settings(memory=0.5, m=3)
     learner = step.start(xp.zeros(3), identity(xp.zeros(2)), 1, chosen)
     learner = learner._replace(strategy=learner.strategy._replace(archive=xp.eye(3)))
     for sigma in (0.1, 2.0):
@@ -263,7 +263,7 @@ def test_gradients_are_remembered_the_longer_the_shorter_steps_are(xp):
         left = np.exp(-sigma / 0.5)
         np.testing.assert_allclose(found, [left, left**2, 1 + left**3], rtol=1e-5)
     gradient = xp.asarray([0.0, 0.0, 7.0])
-    assert step.remembered(learner, gradient, make_settings()) is gradient
+    assert step.remembered(learner, gradient, PCCES.settings()) is gradient
     assert np.array_equal(step.remembered(learner, 0 * gradient, chosen), xp.exp(-4 * xp.arange(1, 4)))
 
 
@@ -273,7 +273,7 @@ def test_sigma_es_follows_sigma_only_when_tied():
 
 
 def test_numpy_and_jax_take_the_same_decisions():
-    chosen = make_settings(
+    chosen = PCCES.settings(
         population=8, m=1, stride_episodes=1
     )  # larger bases are the same up to the signs of their vectors
     policy = Policy(2, make("CartPole-v1").actions, (3,))
@@ -504,12 +504,12 @@ def test_settings_that_make_no_sense_are_refused_before_any_work(wrong, why, tmp
 
 
 def test_settings_at_the_edge_of_what_makes_sense_are_taken():
-    edge = make_settings(
+    edge = PCCES.settings(
         sigma0=2.0, warm_up=0, momentum=0, momentum_squares=0.0, rho=0, l2=0, eps_c=0, constraint_z=0, freeze=0, mu=0
     )
-    assert edge.sigma0 == edge.sigma_max and make_settings(hidden=()).hidden == ()
-    of_numpy = make_settings(iterations=np.int64(5), mu=np.float32(0.5), hidden=[np.int64(4), 3])
-    assert of_numpy == make_settings(iterations=5, mu=0.5, hidden=(4, 3)) and type(of_numpy.iterations) is int
+    assert edge.sigma0 == edge.sigma_max and PCCES.settings(hidden=()).hidden == ()
+    of_numpy = PCCES.settings(iterations=np.int64(5), mu=np.float32(0.5), hidden=[np.int64(4), 3])
+    assert of_numpy == PCCES.settings(iterations=5, mu=0.5, hidden=(4, 3)) and type(of_numpy.iterations) is int
 
 
 def test_what_cannot_be_trained_is_refused_before_any_work(tmp_path):
@@ -571,7 +571,8 @@ def test_an_unsafe_policy_is_refused_and_a_safe_one_certified():
     mean_cost = float(play(x, normalizer, 4000, 7).costs.mean())
     for threshold, expected in ((mean_cost + 8, True), (mean_cost - 1, False)):
         problem = problem_for(task, 1e-4, threshold)
-        certificate, _ = certify.certify(task, policy, problem, play, x, normalizer, 1000, seed=1)
+        outcome = play(x, normalizer, 1000, 1)
+        certificate = certify.certify(problem, outcome, certify.ranges(task, policy, problem, x))
         assert certificate.holds is expected
         assert certificate.method == "betting"
 
@@ -582,9 +583,8 @@ def test_the_most_that_an_episode_can_cost_is_in_range_however_it_is_rounded(thr
     policy, x = fixed_policy(task, 0.0)
     normalizer = frozen(np.zeros(4, np.float32), np.ones(4, np.float32))
     problem = problem_for(task, 0.0, threshold=(threshold, 100.0))
-    certificate, outcome = certify.certify(
-        task, policy, problem, fresh_episodes(task, policy), x, normalizer, 64, seed=1
-    )
+    outcome = fresh_episodes(task, policy)(x, normalizer, 64, 1)
+    certificate = certify.certify(problem, outcome, certify.ranges(task, policy, problem, x))
     assert np.all(outcome.costs[0] == 7) and certificate.holds is (threshold > 7)
 
 
@@ -596,7 +596,8 @@ def test_entropy_bounds_are_certified_too():
     entropy = float(play(x, normalizer, 2000, 7).entropy.mean())  # log 2 a step
     for bounds, expected in (((0.0, entropy + 2), True), ((0.0, entropy - 1), False), ((entropy + 1, 200.0), False)):
         problem = problem_for(task, 0.0, entropy_bounds=bounds)
-        assert certify.certify(task, policy, problem, play, x, normalizer, 1000, seed=1)[0].holds is expected
+        outcome = play(x, normalizer, 1000, 1)
+        assert certify.certify(problem, outcome, certify.ranges(task, policy, problem, x)).holds is expected
 
 
 def test_the_best_iterate_that_can_be_certified_is_returned():
@@ -732,7 +733,7 @@ def test_a_candidate_known_for_longer_stands_before_one_of_few_episodes():
 
 
 def test_momentum_gathers_what_samples_keep_saying_and_scales_coordinates_alike():
-    chosen = make_settings(recombination="adam", population=4)
+    chosen = PCCES.settings(recombination="adam", population=4)
     learner = step.start(np.zeros(4), identity(np.zeros(2)), 0, chosen)
     said = np.array([5.0, -0.01, 0.0, 3.0])
     for k in range(5):
@@ -741,18 +742,18 @@ def test_momentum_gathers_what_samples_keep_saying_and_scales_coordinates_alike(
     np.testing.assert_allclose(d, [0.5, -0.5, 0.0, 0.5], atol=1e-4)  # of length about one, whatever the units
     d, _ = step.recombined(learner, -said, chosen)
     assert d[0] > 0  # one contrary word does not turn it round
-    assert step.recombined(learner, said, make_settings(recombination="mean"))[0] is said
-    assert not step.recombined(learner, said, make_settings(recombination="none"))[0].any()
+    assert step.recombined(learner, said, PCCES.settings(recombination="mean"))[0] is said
+    assert not step.recombined(learner, said, PCCES.settings(recombination="none"))[0].any()
     with pytest.raises(ValueError, match="memory is of policy gradients"):
-        make_settings(memory=1.0, surrogate="updates")
+        PCCES.settings(memory=1.0, surrogate="updates")
     with pytest.raises(ValueError, match="which kl=0 leaves out"):
-        make_settings(kl=0.0, kl_measured=True)
+        PCCES.settings(kl=0.0, kl_measured=True)
     with pytest.raises(ValueError, match="no direction without kl"):
-        make_settings(recombination="none", kl=0.0)
+        PCCES.settings(recombination="none", kl=0.0)
 
 
 def test_samples_are_ranked_by_what_a_constraint_takes_up_unless_it_is_far_away():
-    chosen = make_settings(population=4, shaping="raw")
+    chosen = PCCES.settings(population=4, shaping="raw")
     learner = step.start(np.zeros(1), identity(np.zeros(2)), 1, chosen)
     directions = np.array([[1.0], [2.0], [-1.0], [-2.0]])
 
@@ -770,7 +771,7 @@ def test_samples_are_ranked_by_what_a_constraint_takes_up_unless_it_is_far_away(
 
 
 def test_a_price_rises_when_its_limit_stops_a_step_and_falls_when_it_is_kept():
-    chosen = make_settings()
+    chosen = PCCES.settings()
     prices, broken = np.array([1.0, 1.0]), np.array([True, False])
     rises, falls = chosen.price_growth, chosen.price_shrink
     assert step.repriced(prices, broken, np.bool_(False), chosen).tolist() == [rises, falls]
@@ -791,7 +792,7 @@ class Weighed(CartPole):
 
 
 def test_what_never_changes_is_left_alone_and_what_is_reported_is_without_the_penalty_on_weights():
-    task, chosen = Weighed(), make_settings(population=32, initial_tries=32, episodes=32, metric_episodes=32, l2=1.0)
+    task, chosen = Weighed(), PCCES.settings(population=32, initial_tries=32, episodes=32, metric_episodes=32, l2=1.0)
     policy, problem = policy_for(task), problem_for(task, chosen.mu)
     engine = DeviceEngine(step.program(DeviceArena(task, policy, problem, chosen.discount), chosen), [0])
     _, metrics = engine.advance(engine.start(), 5)

@@ -12,12 +12,12 @@ from pcces.engines.keys import key
 from pcces.envs import make
 from pcces.envs.task import Continuous, Discrete, Step, Task
 from pcces.rl import surrogate
+from pcces.rl.algorithm import PCCES
 from pcces.rl.device_arena import DeviceArena
 from pcces.rl.normalizer import identity, normalise
 from pcces.rl.policy import Policy, forward
 from pcces.rl.problem import problem_for
 from pcces.rl.rollout import CHUNK, rollout
-from pcces.rl.settings import make_settings
 from pcces.rl.step import program
 
 
@@ -155,7 +155,7 @@ def test_returns_to_go_are_the_discounted_sums(steps):
 @pytest.mark.skipif(len(jax.devices()) < 2, reason="one device")
 def test_devices_that_share_an_iteration_come_to_what_one_comes_to():
     task, policy, *_ = setting("CartSafe-v0", 2)
-    settings = make_settings(
+    settings = PCCES.settings(
         population=8, initial_tries=4, warm_up=1, episodes=4, metric_episodes=4, kl_measured=True, memory=1.0
     )
     arena = DeviceArena(task, policy, problem_for(task, settings.mu), settings.discount)

@@ -176,7 +176,7 @@ def test_no_worker_is_left_after_an_error_in_the_middle():
         raise ZeroDivisionError
 
     training = prepare("tests/Line-v0", [0], workers=2, **TINY)
-    processes = [worker.process for worker in training.arena.pool._crew]
+    processes = [worker.process for worker in training.arena.pool._workers]
     with pytest.raises(ZeroDivisionError):
         training.run(progress=False, callback=stop)
     assert len(processes) == 2 and not any(process.is_alive() for process in processes)

@@ -21,6 +21,7 @@ from pcces.envs.lookup import resolve
 from pcces.envs.simulator import simulator
 from pcces.policies import train
 from pcces.rl import step, surrogate, worker_arena
+from pcces.rl.algorithm import PCCES
 from pcces.rl.device_arena import DeviceArena
 from pcces.rl.lesson import joined
 from pcces.rl.normalizer import identity
@@ -29,7 +30,6 @@ from pcces.rl.policy import Policy
 from pcces.rl.problem import problem_for
 from pcces.rl.progress import EpisodeProgress
 from pcces.rl.rollout import rollout
-from pcces.rl.settings import make_settings
 from pcces.rl.worker import Chunk, Episode, EpisodeWorker, Shared, Steps
 from pcces.rl.worker_arena import WorkerArena
 
@@ -60,7 +60,7 @@ def same(a, b):
 
 
 def engine_for(sim, pool=None, seeds=(0,), step_timeout=None, **settings):
-    chosen = make_settings(**{**SMALL, **settings})
+    chosen = PCCES.settings(**{**SMALL, **settings})
     policy = Policy(sim.observation_size, sim.actions, chosen.hidden)
     pool, problem = pool or functools.partial(LocalPool, workers=2), problem_for(sim, chosen.mu)
     arena = WorkerArena(sim, policy, problem, chosen.discount, pool, step.search(chosen), step_timeout)
@@ -119,7 +119,7 @@ def test_going_on_from_a_state_is_the_same_as_not_having_stopped():
 @pytest.mark.parametrize("name", ["CartSafe-v0", "Pendulum-v1"])
 def test_workers_learn_from_an_episode_what_the_device_learns(name):
     task, batch = make(name), 3
-    settings = make_settings(hidden=(5, 4), kl_measured=True, memory=1.0, m=2)
+    settings = PCCES.settings(hidden=(5, 4), kl_measured=True, memory=1.0, m=2)
     policy = Policy(task.observation_size, task.actions, settings.hidden)
     rng = np.random.default_rng(0)
     x = rng.normal(size=policy.size).astype(np.float32) / 3
@@ -308,7 +308,7 @@ def test_the_surrogate_knows_what_costs_are_priced_at(where):
             engine = engine_for(sim, initial_tries=1, **settings)
             arena = engine.arena
         else:
-            task, chosen = make("CartSafe-v0"), make_settings(**{**SMALL, "initial_tries": 1, **settings})
+            task, chosen = make("CartSafe-v0"), PCCES.settings(**{**SMALL, "initial_tries": 1, **settings})
             policy, problem = Policy(task.observation_size, task.actions, chosen.hidden), problem_for(task, chosen.mu)
             arena = DeviceArena(task, policy, problem, chosen.discount)
             engine = DeviceEngine(step.program(arena, chosen), [0])

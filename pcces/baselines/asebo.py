@@ -25,8 +25,7 @@ from pcces.baselines.settings import normalised
 from pcces.rl.normalizer import Normalizer, Seen, carry_over
 from pcces.rl.policy import Policy
 from pcces.rl.settings import need
-from pcces.strategies.asebo import ASEBOState as Subspace
-from pcces.strategies.asebo import asebo
+from pcces.strategies.asebo import ActiveSubspace, asebo
 from pcces.strategies.base import Strategy
 
 Array = Any
@@ -75,7 +74,7 @@ class ASEBOState(NamedTuple):
     k: Array
     x: Array
     adam: Any
-    subspace: Subspace
+    subspace: ActiveSubspace
     normalizer: Normalizer
 
 
@@ -85,7 +84,7 @@ def begin(settings: ASEBOSettings, x: Array, normalizer: Normalizer) -> ASEBOSta
     return ASEBOState(jnp.int32(0), x, adam, settings.strategy.init(jnp.asarray(x)), normalizer)
 
 
-def pairs(subspace: Subspace, settings: ASEBOSettings) -> Array:
+def pairs(subspace: ActiveSubspace, settings: ASEBOSettings) -> Array:
     """How many pairs of samples this iteration has: the subspace's dimensions, or lambda / 2 if those are fewer."""
     half = settings.population // 2
     return jnp.where(subspace.rank > 0, jnp.clip(subspace.rank, min(settings.least, half), half), half)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -57,6 +58,7 @@ def bench(
     \f
     Many parameters: each is an argument or an option of the command.
     """
+    from pcces.policies import prepare
     from pcces.rl.speed import Speed, measure
 
     speeds: list[Speed] = []
@@ -71,7 +73,8 @@ def bench(
         for where in engines:
             for count in counts if where != "device" else (None,):
                 print(f"timing {where or 'training'}{f' x{count}' if count else ''}", file=sys.stderr, flush=True)
-                speeds.append(measure(task, seeds, where, count, seconds, **asked))
+                training = partial(prepare, task, range(seeds), engine=where, workers=count, **asked)
+                speeds.append(measure(training, seconds))
     if as_json:
         show({"task": task, "seeds": seeds, "iterations": iterations, "speeds": [speed._asdict() for speed in speeds]})
         return

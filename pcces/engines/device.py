@@ -1,7 +1,7 @@
 """The device engine: whole iterations, episodes included, in one compiled JAX program on CPU or GPU.
 
-The engine runs a `Program` for several seeds at once, a chunk of iterations a call. Seeds are spread over the devices there are (CPU cores count as devices); where there are more devices than
-seeds, they share the episodes of a seed's iteration.
+The engine runs a `Program` for several seeds at once, a chunk of iterations a call. Seeds are spread over the devices there
+are (CPU cores count as devices); where there are more devices than seeds, they share the episodes of a seed's iteration.
 """
 
 from __future__ import annotations
@@ -199,8 +199,8 @@ class Iterations:
             return self._advance.lower(template(self.program, keys), keys, count).compile()
 
     def _chunk(self, states: Any, keys: Array, count: Array) -> tuple[Any, list[Array]]:
-        one = jax.jit(partial(each_seed, self.program.step))  # traced once, used twice
-        metrics = jax.eval_shape(one, states, keys)[1]
+        iteration = jax.jit(partial(each_seed, self.program.step))  # traced once, used twice
+        metrics = jax.eval_shape(iteration, states, keys)[1]
         self._packing = Packing(metrics)
         buffers = [
             jnp.zeros((self.chunk, *part.shape), part.dtype) for part in jax.eval_shape(self._packing.pack, metrics)
@@ -208,7 +208,7 @@ class Iterations:
 
         def body(i: Array, carry: tuple) -> tuple:
             states, buffers = carry
-            states, metrics = one(states, keys)
+            states, metrics = iteration(states, keys)
             write = partial(jax.lax.dynamic_update_index_in_dim, index=i, axis=0)
             return states, [write(all_, new) for all_, new in zip(buffers, self._packing.pack(metrics))]
 
@@ -256,7 +256,7 @@ class DeviceEngine:
     def start(self) -> Any:
         """The states of all seeds before the first iteration; the first axis of every array is seeds."""
         if jax.default_backend() == "cpu":  # one by one, as in `each_seed`; and a program of one seed compiles sooner
-            states = [self.program.init(one) for one in self._keys]
+            states = [self.program.init(seed_key) for seed_key in self._keys]
             return jax.tree.map(lambda *parts: np.stack([np.asarray(part) for part in parts]), *states)
         return jax.tree.map(np.asarray, jax.vmap(self.program.init)(self._keys))
 

@@ -72,13 +72,13 @@ class LocalPool:
         self._stillborn = 0
         self.replaced = 0
         self.traffic = 0
-        self._crew: list[_Worker] = []
+        self._workers: list[_Worker] = []
         self._hire()
 
     def _hire(self) -> None:
         """As many workers as there should be."""
-        while len(self._crew) < self.workers:
-            self._crew.append(_Worker(self._recipe, self._started))
+        while len(self._workers) < self.workers:
+            self._workers.append(_Worker(self._recipe, self._started))
             self._started += 1
 
     def share(self, value: Any) -> None:
@@ -96,10 +96,10 @@ class LocalPool:
         try:
             while left:
                 self._hire()
-                for worker in list(self._crew):
+                for worker in list(self._workers):
                     if worker.ready and worker.task is None and waiting:
                         self._send(worker, waiting.popleft(), tasks, waiting)
-                busy = {worker.pipe: worker for worker in self._crew if worker.task is not None or not worker.ready}
+                busy = {worker.pipe: worker for worker in self._workers if worker.task is not None or not worker.ready}
                 for pipe in wait(list(busy)):
                     worker = busy[pipe]  # type: ignore[index]
                     number = worker.task
@@ -156,7 +156,7 @@ class LocalPool:
         worker.process.join(1.0)
         code = worker.process.exitcode
         worker.stop(0.0)
-        self._crew.remove(worker)
+        self._workers.remove(worker)
         self.replaced += 1
         if not worker.ready:
             self._stillborn += 1
@@ -173,19 +173,19 @@ class LocalPool:
 
     def _abandon(self) -> None:
         """Stop what is running: its answers would belong to no one. The next map starts other workers."""
-        for worker in list(self._crew):
+        for worker in list(self._workers):
             if worker.task is not None:
                 worker.process.kill()
                 worker.stop()
-                self._crew.remove(worker)
+                self._workers.remove(worker)
 
     def close(self) -> None:
         """End all workers."""
-        for worker in self._crew:
+        for worker in self._workers:
             worker.pipe.close()
-        for worker in self._crew:
+        for worker in self._workers:
             worker.stop()
-        self._crew = []
+        self._workers = []
 
     def __enter__(self) -> LocalPool:
         return self

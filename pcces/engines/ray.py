@@ -1,7 +1,7 @@
 """Workers on a Ray cluster, or on this machine through Ray: the same chunks as local processes.
 
 The shared value goes once an iteration through Ray's object store. Actors that die, with their node or alone, are
-replaced and their chunk is run again; between two calls, and within one, the crew grows and shrinks with the cluster.
+replaced and their chunk is run again; between two calls, and within one, their number grows and shrinks with the cluster.
 """
 
 from __future__ import annotations
@@ -160,31 +160,31 @@ class RayPool:
         self._value: Any = None
         self._bytes = 0
         self._version = 0
-        self._crew: list[_Member] = []
+        self._members: list[_Member] = []
         self.replaced = 0
         self.traffic = 0
-        self._wait_for_crew()
+        self._wait_for_members()
 
     @property
     def workers(self) -> int:
         """Actors that are up."""
-        return sum(member.ready for member in self._crew)
+        return sum(member.ready for member in self._members)
 
     def _fit(self) -> None:
         """As many actors as wanted, or as the cluster has CPUs for. Those without a place yet wait for one."""
         count = self._wanted or max(1, int(self._ray.cluster_resources().get("CPU", 1)))
-        for member in [m for m in self._crew if not m.ready][::-1] + [m for m in self._crew if m.task is None]:
-            if len(self._crew) <= count:
+        for member in [m for m in self._members if not m.ready][::-1] + [m for m in self._members if m.task is None]:
+            if len(self._members) <= count:
                 break
-            if member in self._crew:
+            if member in self._members:
                 self._dismiss(member)
-        while len(self._crew) < count:
-            self._crew.append(_Member(self._remote.remote(self._recipe, sys.path)))
+        while len(self._members) < count:
+            self._members.append(_Member(self._remote.remote(self._recipe, sys.path)))
 
-    def _wait_for_crew(self) -> None:
+    def _wait_for_members(self) -> None:
         """All that are wanted must come up at first; of all that there may be, one."""
         self._fit()
-        starting = {member.starting: member for member in self._crew}
+        starting = {member.starting: member for member in self._members}
         try:
             done, late = self._ray.wait(
                 list(starting), num_returns=len(starting) if self._wanted else 1, timeout=self.patience
@@ -227,11 +227,11 @@ class RayPool:
         self._fit()
         try:
             while waiting or running:
-                for member in self._crew:
+                for member in self._members:
                     if member.ready and member.task is None and waiting:
                         member.task = waiting.popleft()
                         running[self._send(member, tasks[member.task])] = member
-                starting = {member.starting: member for member in self._crew if not member.ready}
+                starting = {member.starting: member for member in self._members if not member.ready}
                 done, _ = self._ray.wait([*running, *starting], timeout=min(1.0, self.patience))
                 if running or done:
                     alive = time.monotonic()
@@ -283,14 +283,14 @@ class RayPool:
         return member.actor.run.remote(value, data)
 
     def _dismiss(self, member: _Member) -> None:
-        if member in self._crew:
-            self._crew.remove(member)
+        if member in self._members:
+            self._members.remove(member)
         with contextlib.suppress(Exception):  # Ray may be gone already
             self._ray.kill(member.actor)
 
     def close(self) -> None:
         """Let the actors go; Ray itself stays until this process ends, for others may use it."""
-        for member in list(self._crew):
+        for member in list(self._members):
             self._dismiss(member)
 
     def __enter__(self) -> RayPool:

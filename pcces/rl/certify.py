@@ -13,7 +13,7 @@ from pcces.core.estimation import estimate
 from pcces.envs.simulator import Simulator
 from pcces.envs.task import Task
 from pcces.rl.iterates import USUAL, Candidates
-from pcces.rl.normalizer import Normalizer, frozen
+from pcces.rl.normalizer import Normalizer
 from pcces.rl.policy import LOG_STD, Policy
 from pcces.rl.problem import Problem
 
@@ -31,7 +31,7 @@ def ranges(task: Task | Simulator, policy: Policy, problem: Problem, x: np.ndarr
     steps = task.max_steps
     low, high = task.cost_bounds or (0.0, 0.0)
     least, most = _with_slack(steps * min(low, 0.0), steps * high)
-    found = [(least - t, most - t) for t in problem.thresholds]
+    constraints = [(least - t, most - t) for t in problem.thresholds]
     if policy.discrete:
         least, most = 0.0, steps * math.log(policy.outputs)
     else:
@@ -41,10 +41,10 @@ def ranges(task: Task | Simulator, policy: Policy, problem: Problem, x: np.ndarr
     least, most = _with_slack(least, most)
     h_low, h_high = problem.entropy_bounds
     if math.isfinite(h_high):
-        found.append((least - h_high, most - h_high))
+        constraints.append((least - h_high, most - h_high))
     if math.isfinite(h_low):
-        found.append((h_low - most, h_low - least))
-    return found
+        constraints.append((h_low - most, h_low - least))
+    return constraints
 
 
 def _with_slack(least: float, most: float) -> tuple[float, float]:
@@ -54,33 +54,28 @@ def _with_slack(least: float, most: float) -> tuple[float, float]:
 
 
 def certify(
-    task: Task | Simulator,
-    policy: Policy,
     problem: Problem,
-    play: Play,
-    x: np.ndarray,
-    normalizer: Normalizer,
-    episodes: int,
-    seed: int,
+    outcome: Any,
+    limits: list[tuple[float, float]] | None,
     confidence: float = 0.95,
     look: int | None = None,
     noise: np.ndarray | float = 0.0,
-) -> tuple[Certificate, Any]:
-    """Put one policy to the test on fresh episodes; `look` counts the tests of one run, which share the confidence.
+) -> Certificate:
+    """What fresh episodes of one policy say of it; `look` counts the tests of one run, which share the confidence.
 
-    `noise` are the constraints' standard deviations in earlier episodes of this policy, for bounds that depend on them.
+    `limits` are what `ranges` gives. `noise` are the constraints' standard deviations in earlier episodes of this policy,
+    for bounds that depend on them.
     """
-    outcome = play(x, normalizer, episodes, seed)
     y = np.asarray(problem.outputs(outcome), dtype=float)
-    samples = y[:, 1:]
+    samples, episodes = y[:, 1:], len(y)
     error = 1 - confidence if look is None else spend(confidence, look)
     if not np.all(np.isfinite(y)):  # an episode failed
-        return Certificate(False, confidence, (math.inf,) * samples.shape[1], episodes, "t", look or 1), outcome
+        return Certificate(False, confidence, (math.inf,) * samples.shape[1], episodes, "t", look or 1)
     if samples.shape[1] == 0:
-        return Certificate(True, confidence, (), episodes, "exact", look or 1), outcome
-    bounds, method = upper_bounds(samples, error, ranges(task, policy, problem, x), noise)
+        return Certificate(True, confidence, (), episodes, "exact", look or 1)
+    bounds, method = upper_bounds(samples, error, limits, noise)
     holds = bool(np.all(bounds <= 0))
-    return Certificate(holds, confidence, tuple(map(float, bounds)), episodes, method, look or 1), outcome
+    return Certificate(holds, confidence, tuple(map(float, bounds)), episodes, method, look or 1)
 
 
 def choose(
@@ -107,7 +102,7 @@ def choose(
     f: dict[int, np.ndarray] = {}
     plans: dict[int, tuple[int, float]] = {}
     for i in order:
-        x, normalizer = candidates.x[i], frozen(candidates.mean[i], candidates.std[i])
+        x, normalizer = candidates.policy(i)
         y = np.asarray(problem.outputs(play(x, normalizer, episodes // 2, seed)), dtype=float)
         y = np.where(np.isfinite(y), y, math.inf)  # where an episode failed
         f[i] = y[:, 0]
@@ -120,20 +115,10 @@ def choose(
     rank = {i: (plans[i][1], 0, known[i]) if same else (plans[i][1], 1, f[i].mean()) for i, same in zip(f, alike)}
     best = None
     for look, i in enumerate(sorted(rank, key=rank.__getitem__)[:LOOKS], 1):
-        x, normalizer = candidates.x[i], frozen(candidates.mean[i], candidates.std[i])
-        certificate, outcome = certify(
-            task,
-            policy,
-            problem,
-            play,
-            x,
-            normalizer,
-            plans[i][0],
-            seed + look,
-            confidence,
-            look,
-            candidates.deviation(i),
-        )
+        x, normalizer = candidates.policy(i)
+        outcome = play(x, normalizer, plans[i][0], seed + look)
+        limits = ranges(task, policy, problem, x)
+        certificate = certify(problem, outcome, limits, confidence, look, candidates.deviation(i))
         worst = max(certificate.upper_bounds, default=-math.inf)
         if certificate.holds or best is None or worst < best[0]:
             best = worst, x, normalizer, certificate, outcome

@@ -31,9 +31,9 @@ class Checkpoint(NamedTuple):
     seconds: float  # spent so far
 
 
-def write(runs: Sequence[Run], found: Sequence[Checkpoint]) -> None:
+def write(runs: Sequence[Run], checkpoints: Sequence[Checkpoint]) -> None:
     """Write the checkpoints of all runs that have a folder."""
-    there = [(run, run.path, checkpoint) for run, checkpoint in zip(runs, found) if run.path is not None]
+    there = [(run, run.path, checkpoint) for run, checkpoint in zip(runs, checkpoints) if run.path is not None]
     for run, path, checkpoint in there:
         arrays = {f"state.{j}": leaf for j, leaf in enumerate(checkpoint.state)}
         arrays |= {f"candidates.{name}": value for name, value in checkpoint.candidates.items()}
@@ -45,17 +45,17 @@ def write(runs: Sequence[Run], found: Sequence[Checkpoint]) -> None:
 
 def read(runs: Sequence[Run]) -> list[Checkpoint] | None:
     """The newest checkpoints that all of these runs have, or None if some run has none yet."""
-    found = []
+    kept = []
     for run in runs:
         assert run.path is not None
         if not (run.path / NAME).exists() and not (run.path / NEXT).exists():
             return None
         mine = [_read(run, run.path / name) for name in (NAME, NEXT) if (run.path / name).exists()]
-        found.append({checkpoint.done: checkpoint for checkpoint in mine})
-    common = set.intersection(*(set(mine) for mine in found))
+        kept.append({checkpoint.done: checkpoint for checkpoint in mine})
+    common = set.intersection(*(set(mine) for mine in kept))
     if not common:
         raise ValueError("the runs are not at the same iteration: resume them one by one")
-    return [mine[max(common)] for mine in found]
+    return [mine[max(common)] for mine in kept]
 
 
 def metrics_before(checkpoint: Checkpoint, file: Path) -> Metrics:
@@ -63,12 +63,12 @@ def metrics_before(checkpoint: Checkpoint, file: Path) -> Metrics:
     if not checkpoint.done:
         return {}
     try:
-        found = {name: column[: checkpoint.done] for name, column in read_metrics(file).items()}
-        if found["iteration"] != list(range(checkpoint.done)):
+        metrics = {name: column[: checkpoint.done] for name, column in read_metrics(file).items()}
+        if metrics["iteration"] != list(range(checkpoint.done)):
             raise ValueError(f"{file} has not all of the {checkpoint.done} iterations before the checkpoint")
     except (OSError, ValueError) as error:
         raise ValueError(f"{error}: this run cannot go on, train again in another folder") from error
-    return found
+    return metrics
 
 
 def _owner(run: Run) -> dict[str, Any]:

@@ -68,8 +68,8 @@ def advantages(signals: Array, value: Array, played: Array, going: Array, discou
     After an episode's end there is no value; after a cut by the time limit there is the critic's. Nothing flows from
     one episode into another.
 
-    >>> one, going = jnp.ones((3, 1)), jnp.array([[1.0], [0.0], [1.0]])  # an episode of two steps, and another begins
-    >>> print(advantages(one, jnp.zeros((4, 1)), one, going, 1.0, 0.5)[:, 0])
+    >>> ones, going = jnp.ones((3, 1)), jnp.array([[1.0], [0.0], [1.0]])  # an episode of two steps, and another begins
+    >>> print(advantages(ones, jnp.zeros((4, 1)), ones, going, 1.0, 0.5)[:, 0])
     [1.5 1.  1. ]
     """
     delta = (signals + discount * going * value[..., 1:, :] - value[..., :-1, :]) * played
@@ -125,9 +125,7 @@ def fit(
     return critics._replace(weights=w, adam=adam)
 
 
-def one_pass(
-    settings: Any, update: Callable[[Any, Any], Any], carry: Any, columns: tuple, key: Array
-) -> Any:
+def one_pass(settings: Any, update: Callable[[Any, Any], Any], carry: Any, columns: tuple, key: Array) -> Any:
     """`update` on every minibatch of the columns (.., N), the last of which are the steps' weights, in random order."""
     count = columns[-1].shape[-1]
     size = count // settings.minibatches

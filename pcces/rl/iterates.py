@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pcces.core.estimation import Estimate, pool
+from pcces.rl.normalizer import Normalizer, frozen
 
 MOST = 100
 USUAL = 8  # the weight of the usual variance beside a candidate's own, in episodes
@@ -48,6 +49,10 @@ class Candidates:
         if len(self) > MOST:
             worst = next(i for i in reversed(self.order(1.0)) if i != len(self) - 1)  # the newest may still move up
             self._keep([i for i in range(len(self)) if i != worst])
+
+    def policy(self, i: int) -> tuple[np.ndarray, Normalizer]:
+        """Parameters and normalisation of candidate i."""
+        return self.x[i], frozen(self.mean[i], self.std[i])
 
     def upper(self, z: float) -> np.ndarray:
         """Estimates of y with z standard errors to spare: what is known from few episodes stands behind what is known well.

@@ -56,8 +56,10 @@ def lesson_of(
 ) -> Lesson:
     """The lesson of one episode (NumPy, in a worker) or of many side by side (on the device).
 
-    parameters: everything a step consists of. Raw observations are (size, T) or (size, T, B), actions (T,), (dims, T) or with
-    B, rewards (T,) or (T, B), costs (r, T) or (r, T, B); x is (n,) or (n, B). `alive` (T, B) is 1 on the steps that count.
+    Raw observations are (size, T) or (size, T, B), actions (T,), (dims, T) or with B, rewards (T,) or (T, B), costs (r, T) or
+    (r, T, B); x is (n,) or (n, B). `alive` (T, B) is 1 on the steps that count.
+
+    Many parameters: everything a step consists of.
     """
     xp = array_namespace(observations)
     normalised = normalise(normalizer, observations)

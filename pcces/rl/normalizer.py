@@ -99,8 +99,8 @@ def update(normalizer: Normalizer, seen: Seen, frozen: Array) -> Normalizer:
     std = xp.where(varies, xp.sqrt(xp.where(varies, variance, xp.ones_like(variance))), xp.ones_like(variance))
     still = frozen | (count < 1)
     mean, std = xp.where(still, normalizer.mean, average), xp.where(still, normalizer.std, std)
-    found = Normalizer(count, average, spread, mean, std)
-    return Normalizer(*(xp.astype(new, old.dtype) for new, old in zip(found, normalizer)))
+    learnt = Normalizer(count, average, spread, mean, std)
+    return Normalizer(*(xp.astype(new, old.dtype) for new, old in zip(learnt, normalizer)))
 
 
 def carry_over(policy: Policy, x: Array, old: Normalizer, new: Normalizer) -> Array:

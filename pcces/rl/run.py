@@ -15,7 +15,6 @@ import io
 import json
 import math
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -23,7 +22,7 @@ import numpy as np
 
 from pcces.core.certificate import Certificate
 from pcces.rl.arenas import elsewhere, playing
-from pcces.rl.certify import certify
+from pcces.rl.certify import certify, ranges
 from pcces.rl.normalizer import Normalizer, normalise
 from pcces.rl.policy import Policy, forward
 from pcces.rl.problem import Problem
@@ -121,10 +120,8 @@ class Run:
         fresh = self.certificate.samples if episodes is None else episodes
         there = elsewhere(self, engine)
         with playing(there, progress) as play:
-            play = partial(play, greedy=greedy)
-            certificate, outcome = certify(
-                there.task, self.shape, self.problem, play, x, normalizer, fresh, seed, confidence
-            )
+            outcome = play(x, normalizer, fresh, seed, greedy)
+        certificate = certify(self.problem, outcome, ranges(there.task, self.shape, self.problem, x), confidence)
         return replace(self, certificate=certificate, final=summary(self.problem, outcome))
 
     def trained(self) -> tuple[np.ndarray, Normalizer]:
@@ -205,12 +202,12 @@ def summary(problem: Problem, outcome: Any) -> dict[str, Any]:
             return math.nan, math.nan
         return float(values.mean()), float(values.std(ddof=1) / math.sqrt(n)) if n > 1 else math.nan
 
-    found: dict[str, Any] = {"episodes": len(good)}
+    numbers: dict[str, Any] = {"episodes": len(good)}
     if not good.all():
-        found["failed_episodes"] = int((~good).sum())
+        numbers["failed_episodes"] = int((~good).sum())
     for name, values in (("return", outcome.returns), ("entropy", outcome.entropy), ("length", outcome.length)):
-        found[name], found[f"{name}_error"] = mean_and_error(np.asarray(values, dtype=float))
+        numbers[name], numbers[f"{name}_error"] = mean_and_error(np.asarray(values, dtype=float))
     pairs = [mean_and_error(np.asarray(row, dtype=float)) for row in outcome.costs]
-    found["costs"], found["costs_error"] = [a for a, _ in pairs], [b for _, b in pairs]
-    found["cost_names"], found["thresholds"] = list(problem.cost_names), list(problem.thresholds)
-    return found
+    numbers["costs"], numbers["costs_error"] = [a for a, _ in pairs], [b for _, b in pairs]
+    numbers["cost_names"], numbers["thresholds"] = list(problem.cost_names), list(problem.thresholds)
+    return numbers

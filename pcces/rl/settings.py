@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, NamedTuple
 
 from pcces.core.algorithm import Rule
 from pcces.strategies import SHAPINGS
+from pcces.support.text import suggestion
 
 # By the type of a setting: what its value must be, in words, and whether it is.
 KINDS: dict[Any, tuple[str, Callable[[Any], bool]]] = {
@@ -68,9 +68,8 @@ class Start(NamedTuple):
     @classmethod
     def of(cls, settings: Any) -> Start:
         """What the settings of any algorithm say; a cost over its limit and a unit of weight count as PCCES has them."""
-        s = settings
-        rho, l2 = (getattr(s, name, getattr(Settings, name)) for name in ("rho", "l2"))
-        return cls(s.initial_tries, s.log_std, s.last_layer, s.normalise, rho, l2)
+        s, weighed = settings, settings if isinstance(settings, Settings) else Settings
+        return cls(s.initial_tries, s.log_std, s.last_layer, s.normalise, weighed.rho, weighed.l2)
 
 
 @dataclass(frozen=True)
@@ -234,33 +233,18 @@ CALM = {"initial_tries": 1, "last_layer": 0.3}  # a start for episodes too slow 
 SLOW = CALM | {"member_episodes": 1, "stride_episodes": 8, "sigma_max": 8.0, "sigma_es_min": 0.3}
 
 
-def make_settings(preset: str = "default", **given: Any) -> Settings:
-    """Settings of PCCES from a preset and what was given; unknown names raise an error that offers the nearest.
+def pick(presets: dict[str, Any], preset: str, given: dict[str, Any], whose: str = "") -> Any:
+    """One of some presets, with changes; `whose` (" of openes") says in an error whose settings these are.
 
-    >>> make_settings(sigma=0.1)
+    >>> pick(PRESETS, "default", {"sigma": 0.1})
     Traceback (most recent call last):
     ...
     TypeError: unknown setting 'sigma'; did you mean 'sigma0'?
     """
-    return pick(PRESETS, preset, given)
-
-
-def pick(presets: dict[str, Any], preset: str, given: dict[str, Any], whose: str = "") -> Any:
-    """One of some presets, with changes; `whose` (" of openes") says in an error whose settings these are."""
     if preset not in presets:
         raise ValueError(f"unknown preset {preset!r}{whose}; there are {', '.join(presets)}")
     names = [field.name for field in fields(presets[preset])]
     for name in given:
         if name not in names:
-            raise TypeError(f"unknown setting {name!r}{whose}; {near(name, names)}")
+            raise TypeError(f"unknown setting {name!r}{whose}; {suggestion(name, names)}")
     return replace(presets[preset], **given)
-
-
-def near(name: str, names: Sequence[str]) -> str:
-    """What somebody may have meant who wrote `name`.
-
-    >>> near("sigm", ["sigma", "alpha"])
-    "did you mean 'sigma'?"
-    """
-    found = difflib.get_close_matches(name, names, n=1)
-    return f"did you mean {found[0]!r}?" if found else f"there are {', '.join(names)}"

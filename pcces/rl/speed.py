@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import statistics
 import time
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
-from pcces.envs.simulator import Simulator
-from pcces.envs.task import Task
-from pcces.policies import prepare
+from pcces.rl.training import Training
 
 LEAST = 3  # calls that are timed, however long they take
 
@@ -25,37 +24,32 @@ class Speed(NamedTuple):
     steps: float  # of the environment a second, of episodes that had not ended
 
 
-def measure(
-    task: str | Task | Simulator,
-    seeds: int = 1,
-    engine: str | None = None,
-    workers: int | None = None,
-    seconds: float = 5.0,
-    **asked: Any,
-) -> Speed:
-    """Train for about so many seconds, and throw away what was learnt. `asked` is what `train` takes.
+def measure(make: Callable[[], Training], seconds: float = 5.0) -> Speed:
+    """Train for about so many seconds, and throw away what was learnt. Making the training is timed, too.
 
-    >>> speed = measure("CartPole-v0", population=8, initial_tries=4, episodes=4, metric_episodes=4, seconds=0.1)
+    >>> from pcces.policies import prepare
+    >>> few = dict(population=8, initial_tries=4, episodes=4, metric_episodes=4)
+    >>> speed = measure(lambda: prepare("CartPole-v0", [0], **few), seconds=0.1)
     >>> speed.engine, speed.first > speed.iteration > 0 and speed.steps > 0
     ('device', True)
     """
     if not seconds > 0:
         raise ValueError(f"seconds must be positive, got {seconds}")
     began = time.perf_counter()
-    training = prepare(task, range(seeds), engine=engine, workers=workers, **asked)
-    crew = training.engine
+    training = make()
+    engine = training.engine
     try:
-        state, _ = crew.advance(crew.start(), 1)
+        states, _ = engine.advance(engine.start(), 1)
         first = time.perf_counter() - began
         times: list[float] = []
         played = 0.0
         while len(times) < LEAST or sum(times) < seconds:
             began = time.perf_counter()
-            state, metrics = crew.advance(state, crew.chunk)
+            states, metrics = engine.advance(states, engine.chunk)
             times.append(time.perf_counter() - began)
             played += float(np.sum(metrics["steps"]))
     finally:
         training.arena.close()
     config = training.runs[0].config
-    each = statistics.median(times) / crew.chunk
+    each = statistics.median(times) / engine.chunk
     return Speed(config["engine"], config["workers"], first, each, played / sum(times))

@@ -121,23 +121,23 @@ def slopes(policy: Policy, x: Array, observations: Array, actions: Array) -> Slo
     return Slopes(with_one, [_flat(delta) for delta in outputs], _flat(log_std_slopes))
 
 
-def policy_gradient(found: Slopes, advantages: Array) -> Array:
+def policy_gradient(steps: Slopes, advantages: Array) -> Array:
     """sum_t A_t grad_x log pi_x(a_t | s_t) over all steps, with their advantages (T,) or (T, B)."""
     xp = array_namespace(advantages)
     a = xp.reshape(advantages, (-1,))
-    layers = [xp.reshape(h @ (delta * a).T, (-1,)) for h, delta in zip(found.inputs, found.outputs)]
-    return xp.concat([*layers, found.log_std @ a])
+    layers = [xp.reshape(h @ (delta * a).T, (-1,)) for h, delta in zip(steps.inputs, steps.outputs)]
+    return xp.concat([*layers, steps.log_std @ a])
 
 
-def fisher(found: Slopes, alive: Array | None = None) -> Array:
+def fisher(steps: Slopes, alive: Array | None = None) -> Array:
     """The Fisher information of the policy in Kronecker factors (Martens and Grosse 2015), summed over steps, as one vector.
 
     A layer's part is close to the product of sum h h^T, h what goes in, and sum s s^T, s the slopes in what comes out:
     small matrices, which workers can add up, where the whole has n^2 numbers. `alive` says which steps count.
     """
-    xp = array_namespace(found.log_std)
+    xp = array_namespace(steps.log_std)
     parts = []
-    for rows in (rows for layer in zip(found.inputs, found.outputs) for rows in layer):
+    for rows in (rows for layer in zip(steps.inputs, steps.outputs) for rows in layer):
         counted = rows if alive is None else rows * xp.reshape(alive, (-1,))
         parts.append(xp.reshape(counted @ rows.T, (-1,)))
     return xp.concat(parts)

@@ -215,7 +215,10 @@ class EpisodePlayer:
     def play(
         self, env: Environment, x: np.ndarray, normalizer: Normalizer, seed: int, greedy: bool
     ) -> tuple[Outcome, Steps]:
-        """One episode of the policy x, all of whose randomness comes from the seed."""
+        """One episode of the policy x, all of whose randomness comes from the seed.
+
+        Long: training on simulators spends its time in this loop, and whatever the loop uses is a local name.
+        """
         policy, watchdog = self.policy, self.watchdog
         layers, log_std = policy.unpack(x)
         noise = np.random.Generator(np.random.Philox(key=[seed, 7]))

@@ -14,7 +14,7 @@ from pcces.strategies.base import Strategy, descent_weights
 from pcces.strategies.guided import subspace_directions
 
 
-class ASEBOState(NamedTuple):
+class ActiveSubspace(NamedTuple):
     """Past surrogates, the active subspace, and how far it is trusted."""
 
     archive: Array  # (m, n) past ES gradients, newest first, decayed
@@ -62,16 +62,18 @@ def asebo(
     1.0
     """
 
-    def init(x0: Array) -> ASEBOState:
+    def init(x0: Array) -> ActiveSubspace:
         xp = array_namespace(x0)
         empty = xp.zeros((m, x0.shape[0]), dtype=x0.dtype)
         zero = xp.asarray(0.0, dtype=x0.dtype)
-        return ASEBOState(empty, empty, zero, xp.ones_like(zero), xp.asarray(0))
+        return ActiveSubspace(empty, empty, zero, xp.ones_like(zero), xp.asarray(0))
 
-    def directions(state: ASEBOState, z: Array) -> Array:
+    def directions(state: ActiveSubspace, z: Array) -> Array:
         return subspace_directions(z, state.basis, state.rank, state.alpha)
 
-    def update(state: ASEBOState, directions: Array, weights: Array, step: Array, surrogate: Array) -> ASEBOState:
+    def update(
+        state: ActiveSubspace, directions: Array, weights: Array, step: Array, surrogate: Array
+    ) -> ActiveSubspace:
         xp = array_namespace(surrogate)
         inside = xp.sum((state.basis @ surrogate) ** 2)
         total = xp.sum(surrogate**2)
@@ -81,7 +83,7 @@ def asebo(
         warm = count >= m
         basis, rank = active_subspace(archive, threshold, least)
         low, high = alpha_range
-        return ASEBOState(
+        return ActiveSubspace(
             archive,
             xp.where(warm, basis, 0.0),
             xp.where(warm, rank, 0.0),
