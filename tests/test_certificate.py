@@ -90,6 +90,36 @@ def test_the_betting_bound_tightens_and_knows_the_variance():
     assert betting_bound(wide[:0], 0.05, zero, one)[0] == 1.0  # no sample, no knowledge
 
 
+def by_the_book(x, error, steps=50):
+    """The hedged capital of Waudby-Smith and Ramdas, one bet after the other, on samples from 0 to 1."""
+
+    def rejected(m):
+        wealth, total, squares, variance = 1.0, 0.5, 0.25, 0.25
+        for t, value in enumerate(x, 1):
+            bet = min(math.sqrt(2 * math.log(1 / error) / (variance * len(x))), 0.75 / (1 - m))
+            wealth *= 1 + bet * (m - value)
+            if wealth >= 1 / error:
+                return True
+            total += value
+            squares += (value - total / (t + 1)) ** 2
+            variance = squares / (t + 1)
+        return False
+
+    low, high = 0.0, 1.0
+    for _ in range(steps):
+        middle = (low + high) / 2
+        low, high = (low, middle) if rejected(middle) else (middle, high)
+    return high
+
+
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
+@pytest.mark.parametrize("n", [1, 2, 7, 60])
+def test_the_betting_bound_is_that_of_the_book(name, n):
+    samples = DISTRIBUTIONS[name][0](np.random.default_rng(n), n)
+    bound = betting_bound(samples[:, None], 0.1, np.zeros(1), np.ones(1))[0]
+    assert bound == pytest.approx(by_the_book(samples, 0.1), abs=1e-10)
+
+
 def test_the_betting_bound_holds_jointly():
     rng = np.random.default_rng(4)
     runs, wrong = 200, 0
@@ -104,8 +134,10 @@ def test_the_betting_bound_holds_jointly():
 
 
 def test_a_sample_outside_its_stated_range_is_an_error():
-    with pytest.raises(ValueError, match=r"constraint 1 has a sample outside its stated range \[0, 1\]"):
-        betting_bound(np.array([[0.5, 1.2]]), 0.05, np.zeros(2), np.ones(2))
+    for outside in (1.2, -0.2):
+        with pytest.raises(ValueError, match=r"constraint 1 has a sample outside its stated range \[0, 1\]"):
+            betting_bound(np.array([[0.5, outside]]), 0.05, np.zeros(2), np.ones(2))
+    betting_bound(np.array([[0.0, 1.0]]), 0.05, np.zeros(2), np.ones(2))  # its ends belong to it
 
 
 def test_upper_bounds_choose_by_what_is_known():

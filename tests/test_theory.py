@@ -58,6 +58,10 @@ def test_broken_conditions_are_named():
     assert Constants(0.75, 5 / 6, 2.0, 1.5, 0.1, 1.0).broken() == ["p / sqrt(1 - p) = 1.5 must be at least 36"]
 
 
+def test_constants_are_for_nine_estimates_in_ten_unless_told_otherwise():
+    assert Constants.for_rule(1.0, 1.1) == Constants.for_rule(1.0, 1.1, 0.9)
+
+
 @pytest.mark.parametrize("wrong", [(0.0, 1.1, 0.9), (1.0, 1.0, 0.9), (1.0, 1.1, 0.5), (1.0, 1.1, 1.0)])
 def test_no_constants_fit_a_rule_without_forcing_or_growth(wrong):
     with pytest.raises(ValueError, match="needs kappa > 0, gamma > 1"):

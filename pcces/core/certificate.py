@@ -170,8 +170,7 @@ def _unit_betting_bound(x: np.ndarray, error: float) -> float:
 
     def rejected(m: float) -> bool:
         """Whether mean >= m is implausible: wealth from betting on x < m reached 1 / error."""
-        stake = np.minimum(bet, LARGEST_BET / (1 - m) if m < 1 else np.inf)
-        wealth = np.cumsum(np.log1p(np.maximum(stake * (m - x), -1 + 1e-12)))
+        wealth = np.cumsum(np.log1p(np.minimum(bet, LARGEST_BET / (1 - m)) * (m - x)))
         return bool(wealth.max() >= math.log(1 / error))
 
     if not rejected(1.0 - 1e-12):
