@@ -38,7 +38,7 @@ def ours(strategy: str, n: int, build: bool, rounds: int) -> float:
         start = time.perf_counter()
         opt.tell(batch, f)
         spent += time.perf_counter() - start
-        if opt.memory.phase == "sample":  # an iteration is over: samples and trial point
+        if opt.state.phase == "sample":  # an iteration is over: samples and trial point
             times.append(spent)
             spent = 0.0
     return float(np.median(times[1:]))

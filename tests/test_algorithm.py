@@ -13,7 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pcces import strategies
-from pcces.core.algorithm import Rule, bounded, decide, init, sample_points, sufficient_decrease, trial_point
+from pcces.core.algorithm import (
+    Rule,
+    bounded,
+    decide,
+    init,
+    mirrored,
+    sample_points,
+    sufficient_decrease,
+    trial_point,
+    update_sigma_es,
+)
 from pcces.core.barrier import comparable, feasible_first, violation
 
 one = np.float64
@@ -110,6 +120,20 @@ def test_trial_and_sample_points():
     assert sample_points(state.x, state.sigma_es, np.eye(2)).tolist() == [[3.0, 2.0], [1.0, 4.0]]
 
 
+def test_the_spread_follows_within_limits():
+    state = init(np.array([1.0, 2.0], dtype=np.float32), 0.5, 2.0)
+    assert update_sigma_es(state, 2 * state.sigma).sigma_es == 1.0
+    assert update_sigma_es(state, 0.3, least=0.4).sigma_es == np.float32(0.4)
+    assert update_sigma_es(state, 0.3, most=0.2).sigma_es == np.float32(0.2)
+    after = update_sigma_es(state, 0.3, 0.2, 0.4)
+    assert after.sigma_es == np.float32(0.3) and after.sigma_es.dtype == np.float32
+    assert after._replace(sigma_es=state.sigma_es) == state  # and nothing else changes
+
+
+def test_mirrored_directions_come_in_two_halves():
+    assert mirrored(np.array([[1.0, 2.0], [0.0, -3.0]])).tolist() == [[1.0, 2.0], [0.0, -3.0], [-1.0, -2.0], [0.0, 3.0]]
+
+
 # -- one implementation, two array libraries ------------------------------------------------------------------------------
 
 STRATEGIES = {
@@ -133,7 +157,7 @@ def run(xp, strategy, transform):
         return f, xp.stack([xp.sum(x, axis=-1) - 0.5, xp.sum(x**2, axis=-1) - 4.0], axis=-1)
 
     def iteration(state, own, z):
-        d = strategies.mirrored(strategy.directions(own, z))
+        d = mirrored(strategy.directions(own, z))
         f, c = values(sample_points(state.x, state.sigma_es, d))
         weights = strategy.weights(strategies.SHAPINGS["standardised"](feasible_first(f, violation(c))))
         d_k = weights @ d
@@ -143,7 +167,7 @@ def run(xp, strategy, transform):
         trial, incumbent = comparable(f_trial, violation(c_trial), f_k, violation(c_k))
         after, success = decide(state, x_trial, trial, incumbent, rule)
         own = strategy.update(own, d, weights, (after.x - state.x) / state.sigma, d_k)
-        return after._replace(sigma_es=after.sigma), own, success, f_k
+        return update_sigma_es(after, 1.5 * after.sigma, 1e-6), own, success, f_k
 
     iteration = transform(iteration)
     state = init(xp.asarray([3.0, 0.0, 0.0, 0.0]), 0.3, 0.3)

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from pcces.core.estimation import Race, blend_noise, estimate, pool, required_samples
+from pcces.blackbox.trial import undecided
+from pcces.core.estimation import Estimate, NoiseLevel, estimate, pool, required_samples
 
 table = arrays(float, st.tuples(st.integers(2, 12), st.just(3)), elements=st.floats(-1e3, 1e3))
 
@@ -99,28 +100,53 @@ def test_required_samples_needs_a_p_above_one_half(p):
 
 
 def test_a_race_ends_when_the_answer_is_clear():
-    race = Race(z=1.0, least=2, accept=8, most=32)
     none = np.zeros(0)
 
     def open_(difference, error, samples, clearance=none, clearance_error=none):
-        return race.undecided(difference, error, clearance, clearance_error, samples)
+        return undecided(difference, error, clearance, clearance_error, samples, False)
 
-    assert not open_(2.0, 1.0, (2, 2))  # surely worse: few samples are enough to say no
-    assert open_(0.5, 1.0, (2, 2))
-    assert open_(-2.0, 1.0, (2, 2))  # looks better, but too few to accept
-    assert not open_(-2.0, 1.0, (8, 8))
-    assert open_(-0.5, 1.0, (8, 8))
-    assert not open_(-0.5, 1.0, (32, 32))  # the cap
-    assert not open_(math.inf, 1.0, (2, 2))
-    assert not open_(-2.0, 1.0, (8, 8), np.array([2.0]), np.array([1.0]))  # surely infeasible
-    assert open_(-2.0, 1.0, (8, 8), np.array([0.5]), np.array([1.0]))
-    assert not open_(-2.0, 1.0, (8, 8), np.array([-0.5]), np.array([1.0]))
+    assert not open_(2.0, 1.0, 2)  # surely worse: few samples are enough to say no
+    assert open_(0.5, 1.0, 2)
+    assert open_(-2.0, 1.0, 15)  # looks better, but too few to accept
+    assert not open_(-2.0, 1.0, 16)
+    assert open_(-0.5, 1.0, 16)
+    assert not open_(math.inf, 1.0, 2)
+    assert not open_(-2.0, 1.0, 16, np.array([2.0]), np.array([1.0]))  # surely infeasible
+    assert open_(-2.0, 1.0, 16, np.array([0.5]), np.array([1.0]))
+    assert not open_(-2.0, 1.0, 16, np.array([-0.5]), np.array([1.0]))
 
 
-def test_blending_noise_averages_variances():
+# -- noise ----------------------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_learnt_of_noise_averages_variances():
     e = estimate(np.array([[0.0, 1.0], [2.0, 1.0]]))  # variances 2 and 0
-    assert blend_noise(np.array([2.0, 2.0]), e, 0.5) == pytest.approx([math.sqrt(3), math.sqrt(2)])
-    assert blend_noise(np.array([2.0, 2.0]), e, 1.0) == pytest.approx([math.sqrt(2), 0.0])
+    noise = NoiseLevel(True, np.array([2.0, 2.0]))
+    assert noise.learn(e, 0.5).deviation == pytest.approx([math.sqrt(3), math.sqrt(2)])
+    assert noise.learn(e, 1.0).deviation == pytest.approx([math.sqrt(2), 0.0])
+    assert noise.learn(e, 0.0).deviation == pytest.approx(noise.deviation)
+
+
+def test_noise_that_is_seen_for_the_first_time_counts_in_full():
+    e = estimate(np.array([[0.0, 1.0], [2.0, 1.0]]))
+    assert NoiseLevel(True, np.zeros(2)).learn(e, 0.1).deviation == pytest.approx([math.sqrt(2), 0.0])
+    present, deviation = NoiseLevel(None, np.zeros(2)).learn(e, 0.1)
+    assert present is True and deviation == pytest.approx([math.sqrt(2), 0.0])
+    assert NoiseLevel(None, np.zeros(1)).learn(estimate(np.ones((3, 1)))).present is False
+    assert not NoiseLevel(False, np.zeros(2)).learn(e).deviation.any()  # where there is none, none is learnt
+
+
+def test_a_single_or_failed_evaluation_says_nothing_about_noise():
+    noise = NoiseLevel(None, np.zeros(1))
+    assert noise.learn(estimate(np.array([[1.0]]))) is noise
+    assert noise.learn(estimate(np.array([[1.0], [np.inf]]))) is noise
+
+
+def test_pooling_with_no_evaluation_changes_nothing():
+    nothing = Estimate(np.float64(0), np.full(1, np.inf), np.zeros(1))
+    for samples in (np.array([[1.0, -0.0], [3.0, -0.0]]), np.full((2, 2), np.inf)):
+        for pooled, alone in zip(pool(nothing, estimate(samples)), estimate(samples)):
+            assert np.array_equal(pooled, alone) and np.array_equal(np.signbit(pooled), np.signbit(alone))
 
 
 def test_equal_numbers_show_no_noise():

@@ -10,18 +10,18 @@ from pcces.blackbox.models.quadratic import Model, coefficients, fit, local_mode
 
 def test_the_archive_keeps_means_and_counts():
     rng = np.random.default_rng(0)
-    archive, points, samples = Archive(3), rng.standard_normal((700, 3)), rng.standard_normal((700, 5, 2))
+    archive, points, samples = Archive(), rng.standard_normal((700, 3)), rng.standard_normal((700, 5, 2))
     rows = np.concatenate([archive.add(points[i : i + 7], samples[i : i + 7, 0]) for i in range(0, 700, 7)])
-    assert np.array_equal(rows, np.arange(700)) and archive.size == 700  # it grew past its first size, twice
+    assert np.array_equal(rows, np.arange(700)) and len(archive.points) == 700  # it grew past its first size, twice
     for row in (0, 300, 699):
-        archive.merge(row, samples[row, 1:3].mean(0), 2)
-        archive.merge(row, samples[row, 3:].mean(0), 2)
+        for more in (samples[row, 1:3], samples[row, 3:]):
+            assert archive.record(row, points[row], more) == row
         assert archive.outputs[row] == pytest.approx(samples[row].mean(0)) and archive.counts[row] == 5
     assert np.array_equal(archive.points, points) and archive.counts[1] == 1
 
 
 def test_failed_evaluations_are_not_archived():
-    archive = Archive(1)
+    archive = Archive()
     rows = archive.add(np.arange(4.0)[:, None], np.array([[1.0], [np.inf], [2.0], [np.nan]]))
     assert rows.tolist() == [0, -1, 1, -1] and archive.points.ravel().tolist() == [0.0, 2.0]
 
@@ -91,8 +91,10 @@ def test_the_models_minimum_is_scipys(seed):
     hessian[1] = 0.3 * (hessian[1] @ hessian[1] + np.eye(n))
     value[1] = -1.0
     model = Model(value, gradient, hessian, np.ones(2), np.zeros(2), 99)
-    none = np.zeros((0, n)), np.zeros(0)
-    ours, multipliers = minimise(model, [np.zeros(n)], 2.0, np.zeros(1), *none, np.zeros(1), rounds=30, keep_slack=0.0)
+    everywhere = np.zeros((0, n)), np.zeros(0)
+    ours, multipliers = minimise(
+        model, [np.zeros(n)], 2.0, np.zeros(1), everywhere, np.zeros(1), rounds=30, keep_slack=0.0
+    )
     theirs = minimize(
         lambda u: model(u[None])[0, 0],
         np.zeros(n),
@@ -110,7 +112,7 @@ def test_backoff_radius_and_half_spaces_are_kept():
     none = np.zeros((0, 2)), np.zeros(0)
 
     def reach(radius=5.0, backoff=0.0, G=none[0], h=none[1]):
-        return minimise(slope, [np.zeros(2)], radius, np.array([backoff]), G, h, np.zeros(1), keep_slack=0.0)[0][0]
+        return minimise(slope, [np.zeros(2)], radius, np.array([backoff]), (G, h), np.zeros(1), keep_slack=0.0).x[0]
 
     assert reach() == pytest.approx(1.0, abs=1e-4)  # up to the constraint
     assert reach(backoff=0.25) == pytest.approx(0.75, abs=1e-4)
@@ -121,7 +123,7 @@ def test_backoff_radius_and_half_spaces_are_kept():
 
 def test_local_models_need_points_that_span_the_space():
     rng = np.random.default_rng(0)
-    archive = Archive(2)
+    archive = Archive()
     archive.add(rng.standard_normal((4, 2)), rng.standard_normal((4, 1)))
     assert local_model(archive, np.zeros(2), np.eye(2), 1.0, np.zeros(1)) is None
     archive.add(rng.standard_normal((30, 2)), np.zeros((30, 1)))
@@ -131,7 +133,7 @@ def test_local_models_need_points_that_span_the_space():
 
 def test_local_models_see_the_function_near_by():
     rng = np.random.default_rng(0)
-    archive = Archive(2)
+    archive = Archive()
     x = np.array([1.0, -1.0])
     points = x + 0.1 * rng.standard_normal((60, 2))
     archive.add(points, np.sin(points).sum(1, keepdims=True))

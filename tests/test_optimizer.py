@@ -11,8 +11,9 @@ from scipy.optimize import LinearConstraint
 
 import pcces
 from pcces import strategies
-from pcces.blackbox import batch as points
-from pcces.blackbox.batch import LazyPoints, Streams, combine, population_normals
+from pcces.blackbox import population
+from pcces.blackbox.batch import Streams
+from pcces.blackbox.population import LazyPoints, population_normals
 from pcces.blackbox.space import Space
 from pcces.core import algorithm
 from pcces.support import files as storage
@@ -444,10 +445,10 @@ def test_noise_that_mirrored_pairs_share_does_not_shorten_the_step():
 
     def first_step(size):
         opt = pcces.Optimizer(np.ones(5), common_random_numbers=True, strategy="gaussian", population=40, rng=0)
-        while opt.memory.phase in ("start", "sample"):
+        while opt.state.phase in ("start", "sample"):
             batch = opt.ask()
             opt.tell(batch, batch.points.sum(1) + shared_noise(batch, size))
-        return opt.memory.d
+        return opt.state.trial.d
 
     assert first_step(100.0) == pytest.approx(first_step(0.01), rel=1e-6)
 
@@ -470,13 +471,13 @@ def test_a_failed_sample_does_not_shift_the_others():
 
     def weights(offset):
         opt = pcces.Optimizer(np.ones(3), strategy="gaussian", population=12, rng=0, noisy=False)
-        while opt.memory.phase in ("start", "sample"):
+        while opt.state.phase in ("start", "sample"):
             batch = opt.ask()
             f = batch.points.sum(1) + offset
             if batch.phase == "sample":
                 f[4] = np.nan
             opt.tell(batch, f)
-        return opt.memory.weights
+        return opt.state.trial.weights
 
     assert weights(1000.0) == pytest.approx(weights(0.0), rel=1e-9)
     assert np.flatnonzero(weights(0.0) == 0).tolist() == [4, 10]
@@ -487,12 +488,12 @@ def test_a_failed_sample_does_not_shift_the_others():
 
 @pytest.fixture
 def small_table(monkeypatch):
-    monkeypatch.setattr(points, "DRAWN_NUMBERS", 10)
-    monkeypatch.setattr(points, "LAZY_NUMBERS", 50)
-    monkeypatch.setattr(points, "TABLE", 4096)
-    monkeypatch.setattr(points, "BLOCK_ROWS", 4)  # several blocks
-    monkeypatch.setattr(points, "BLOCK_NUMBERS", 40)
-    monkeypatch.setattr(points, "PIECE_NUMBERS", 30)
+    monkeypatch.setattr(population, "DRAWN_NUMBERS", 10)
+    monkeypatch.setattr(population, "LAZY_NUMBERS", 50)
+    monkeypatch.setattr(population, "TABLE", 4096)
+    monkeypatch.setattr(population, "BLOCK_ROWS", 4)  # several blocks
+    monkeypatch.setattr(population, "BLOCK_NUMBERS", 40)
+    monkeypatch.setattr(population, "PIECE_NUMBERS", 30)
 
 
 def lazy_case(strategy, bounds, linear=()):
@@ -525,8 +526,7 @@ def test_lazy_points_equal_the_dense_ones(name, bounds):
         lazy[18]
     assert not bounds or np.abs(dense).max() == 1.0  # the projection did something
     weights = np.random.default_rng(1).standard_normal(18)
-    assert np.allclose(combine(weights, lazy), weights @ directions, atol=1e-12)
-    assert np.allclose(combine(weights, directions), weights @ directions)
+    assert np.allclose(lazy.combine(weights), weights @ directions, atol=1e-12)
 
 
 @pytest.mark.usefixtures("small_table")
@@ -535,7 +535,7 @@ def test_lazy_points_keep_linear_sets():
     lazy, dense, directions = lazy_case(strategies.gaussian(), True, [flat])
     assert np.allclose(np.asarray(lazy), dense) and np.abs(dense.sum(1)).max() <= 1 + 1e-9
     weights = np.random.default_rng(1).standard_normal(18)
-    assert np.allclose(combine(weights, lazy), weights @ directions)
+    assert np.allclose(lazy.combine(weights), weights @ directions)
 
 
 def test_normals_are_a_function_of_seed_and_iteration():

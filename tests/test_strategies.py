@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from pcces import strategies
+from pcces.core.algorithm import mirrored
 from pcces.strategies.asebo import active_subspace, asebo
-from pcces.strategies.base import descent_weights, mirrored
+from pcces.strategies.base import descent_weights
 from pcces.strategies.cma import cma, default_population, simplex_weights
 from pcces.strategies.gaussian import gaussian
 from pcces.strategies.guided import guided, orthonormal_rows

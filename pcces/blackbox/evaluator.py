@@ -21,11 +21,11 @@ from pcces.blackbox.batch import Batch
 from pcces.engines.pool import Lost, Pool, Watchdog
 
 Function = Callable[..., Any]
-Task = tuple[np.ndarray, int]  # a point and a seed
+PointAndSeed = tuple[np.ndarray, int]
 ENGINES = ("local", "ray")
 
 
-class Outcome(NamedTuple):
+class Evaluation(NamedTuple):
     """What came of an evaluation."""
 
     f: float
@@ -38,24 +38,24 @@ class WrongReturnError(TypeError):
     """One of the user's functions returned something else than numbers."""
 
 
-class Problem:
+class UserFunctions:
     """The user's functions behind one call: (x, seed) -> (f, c), nan where it failed."""
 
     def __init__(self, fun: Function, constraints: Sequence[Function], seeded: bool):
         self.fun, self.constraints, self.seeded = fun, tuple(constraints), seeded
 
-    def __call__(self, task: Task) -> Outcome:
+    def __call__(self, task: PointAndSeed) -> Evaluation:
         """One evaluation."""
         x, seed = task
         try:  # each function gets a copy of its own: what one writes into it must not reach the others or the search
             own = np.array(x)
             f, c = split(self.fun(own, np.random.default_rng(int(seed))) if self.seeded else self.fun(own))
             parts = [c, *(constraint_values(g(np.array(x))) for g in self.constraints)]
-            return Outcome(f, np.concatenate(parts))
+            return Evaluation(f, np.concatenate(parts))
         except WrongReturnError as error:
-            return Outcome(np.nan, None, f"TypeError: {error}", wrong=True)
+            return Evaluation(np.nan, None, f"TypeError: {error}", wrong=True)
         except Exception as error:  # a crashing simulator is data here: a hidden constraint
-            return Outcome(np.nan, None, f"{type(error).__name__}: {error}")
+            return Evaluation(np.nan, None, f"{type(error).__name__}: {error}")
 
 
 def split(value: Any) -> tuple[float, np.ndarray]:
@@ -107,34 +107,34 @@ def shown(value: Any) -> str:
     return " ".join(reprlib.repr(value).split())
 
 
-class Worker:
+class EvaluationWorker:
     """What a worker does (pcces.engines): a list of evaluations at a time, each within `timeout` seconds."""
 
-    def __init__(self, problem: Problem, timeout: float | None):
-        self.problem, self.watchdog = problem, Watchdog(timeout)
+    def __init__(self, functions: UserFunctions, timeout: float | None):
+        self.functions, self.watchdog = functions, Watchdog(timeout)
 
     def share(self, value: Any) -> None:
         """Nothing is shared: every task says all."""
 
-    def run(self, task: list[Task]) -> list[Outcome]:
+    def run(self, task: list[PointAndSeed]) -> list[Evaluation]:
         """Evaluate."""
         try:
-            return [self._one(each) for each in task]
+            return [self._evaluate(each) for each in task]
         finally:
             self.watchdog.rest()
 
-    def _one(self, task: Task) -> Outcome:
+    def _evaluate(self, task: PointAndSeed) -> Evaluation:
         self.watchdog.beat()
-        return self.problem(task)
+        return self.functions(task)
 
-    def parts(self, task: list[Task]) -> list[list[Task]]:
+    def parts(self, task: list[PointAndSeed]) -> list[list[PointAndSeed]]:
         """Single evaluations."""
         return [[each] for each in task]
 
-    def join(self, results: list[list[Outcome] | Lost]) -> list[Outcome]:
+    def join(self, results: list[list[Evaluation] | Lost]) -> list[Evaluation]:
         """One list; an evaluation that took its worker down is a failed one."""
-        failed = [[Outcome(np.nan, None, r.reason)] if isinstance(r, Lost) else r for r in results]
-        return [outcome for part in failed for outcome in part]
+        parts = [[Evaluation(np.nan, None, r.reason)] if isinstance(r, Lost) else r for r in results]
+        return [evaluation for part in parts for evaluation in part]
 
 
 class Evaluator:
@@ -183,7 +183,7 @@ class Evaluator:
             )
         if not own_workers and (timeout or engine == "ray"):
             raise ValueError("timeout and engine='ray' need workers of our own: give an integer as workers, or none")
-        self.problem = Problem(fun, constraints, common_random_numbers)
+        self.functions = UserFunctions(fun, constraints, common_random_numbers)
         self.vectorized = vectorized
         self.constraints = -1  # unknown until an evaluation succeeds
         self.last_error = ""
@@ -192,7 +192,7 @@ class Evaluator:
         self._map: Callable[..., Any] = map
         if own_workers:
             if engine == "ray" or timeout is not None or workers not in (None, 0, 1):
-                self._worker = Worker(self.problem, timeout)
+                self._worker = EvaluationWorker(self.functions, timeout)
                 self._pool = self._make_pool(engine, workers, timeout, ray_address)
         elif isinstance(workers, Executor):
             self._map = workers.map
@@ -204,7 +204,7 @@ class Evaluator:
             )
 
     def _make_pool(self, engine: str, workers: int | None, timeout: float | None, ray_address: str | None) -> Pool:
-        recipe = functools.partial(Worker, self.problem, timeout)
+        recipe = functools.partial(EvaluationWorker, self.functions, timeout)
         if engine == "ray":
             from pcces.engines.ray import RayPool
 
@@ -228,30 +228,31 @@ class Evaluator:
         if self.vectorized:
             return self._whole(batch)
         tasks = list(zip(batch.points, batch.seeds))
-        outcomes = list(self._map(self.problem, tasks)) if self._pool is None else self._on_workers(self._pool, tasks)
-        if self._first and outcomes[0].wrong:
-            raise TypeError(outcomes[0].error.removeprefix("TypeError: "))
+        pool = self._pool
+        evaluations = list(self._map(self.functions, tasks)) if pool is None else self._on_workers(pool, tasks)
+        if self._first and evaluations[0].wrong:
+            raise TypeError(evaluations[0].error.removeprefix("TypeError: "))
         self._first = False
-        errors = [outcome.error for outcome in outcomes if outcome.error]
+        errors = [each.error for each in evaluations if each.error]
         self.last_error = errors[-1] if errors else self.last_error
-        sizes = {len(outcome.c) for outcome in outcomes if outcome.c is not None} | ({self.constraints} - {-1})
+        sizes = {len(each.c) for each in evaluations if each.c is not None} | ({self.constraints} - {-1})
         if len(sizes) > 1:
             raise ValueError(f"fun returned different numbers of constraints: {sorted(sizes)}")
-        f = np.array([outcome.f for outcome in outcomes])
+        f = np.array([each.f for each in evaluations])
         if not sizes:
             return f, None
         self.constraints = sizes.pop()
         missing = np.full(self.constraints, np.nan)
-        c = [missing if outcome.c is None else outcome.c for outcome in outcomes]
+        c = [missing if each.c is None else each.c for each in evaluations]
         return f, np.array(c).reshape(len(f), self.constraints)
 
-    def _on_workers(self, pool: Pool, tasks: list[Task]) -> list[Outcome]:
+    def _on_workers(self, pool: Pool, tasks: list[PointAndSeed]) -> list[Evaluation]:
         size = max(1, len(tasks) // (4 * max(1, pool.workers)))
         return self._worker.join(pool.map([tasks[i : i + size] for i in range(0, len(tasks), size)]))
 
     def _whole(self, batch: Batch) -> tuple[np.ndarray, np.ndarray | None]:
         try:
-            value = self.problem.fun(np.asarray(batch.points))
+            value = self.functions.fun(np.asarray(batch.points))
         except Exception as error:
             self.last_error = f"{type(error).__name__}: {error}"
             return np.full(len(batch), np.nan), None

@@ -2,67 +2,61 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
-COLUMNS = (
-    "evaluations",
-    "fun",
-    "sigma",
-    "sigma_es",
-    "samples_trial",
-    "samples_incumbent",
-    "success",
-    "feasible",
-    "kind",
-)
+
+class Iteration(NamedTuple):
+    """One iteration: what x_k was worth in the end, and how it came to that."""
+
+    evaluations: int  # made so far
+    fun: float
+    sigma: float
+    sigma_es: float
+    samples_trial: int
+    samples_incumbent: int
+    success: bool
+    feasible: bool
+    kind: str  # who proposed the trial point
+    constr: np.ndarray
 
 
+@dataclass(eq=False, repr=False)
 class History:
     """One row an iteration; `history["fun"]` is a column, `history["constr"]` the constraints (rows, r).
 
-    >>> history = History()
-    >>> history.add(constr=np.array([-1.0]), **dict.fromkeys(COLUMNS, 1))
-    >>> len(history), history["fun"], history["constr"]
-    (1, array([1]), array([[-1.]]))
+    >>> history = History([Iteration(14, 0.5, 0.1, 0.1, 2, 2, True, True, "cma", np.array([-1.0]))])
+    >>> len(history), history["evaluations"], history["constr"]
+    (1, array([14]), array([[-1.]]))
     >>> history
     1 iteration: evaluations, fun, sigma, sigma_es, samples_trial, samples_incumbent, success, feasible, kind, constr
     """
 
-    def __init__(self) -> None:
-        self._rows: dict[str, list[Any]] = {name: [] for name in (*COLUMNS, "constr")}
-
-    def add(self, **values: Any) -> None:
-        """Append one iteration."""
-        for name, column in self._rows.items():
-            column.append(values[name])
+    rows: list[Iteration] = field(default_factory=list)
 
     def __repr__(self) -> str:
-        return f"{len(self)} iteration{'s' * (len(self) != 1)}: {', '.join(self._rows)}"
+        return f"{len(self)} iteration{'s' * (len(self) != 1)}: {', '.join(Iteration._fields)}"
 
     def __len__(self) -> int:
-        return len(self._rows["fun"])
+        return len(self.rows)
 
     def __getitem__(self, name: str) -> np.ndarray:
-        if name not in self._rows:
-            raise KeyError(f"no column {name!r}; there are {', '.join(self._rows)}")
+        if name not in Iteration._fields:
+            raise KeyError(f"no column {name!r}; there are {', '.join(Iteration._fields)}")
+        column = [getattr(row, name) for row in self.rows]
         if name == "constr":  # while every evaluation fails, not even the number of constraints is known
-            width = max(map(len, self._rows[name]), default=0)
-            return np.array([c if len(c) == width else np.full(width, np.inf) for c in self._rows[name]])
-        return np.array(self._rows[name])
-
-    def last(self, name: str) -> Any:
-        """The newest entry of a column."""
-        return self._rows[name][-1]
+            width = max(map(len, column), default=0)
+            column = [c if len(c) == width else np.full(width, np.inf) for c in column]
+        return np.array(column)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All columns, for a file."""
-        return {f"history_{name}": self[name] for name in self._rows} if len(self) else {}
+        return {f"history_{name}": self[name] for name in Iteration._fields} if len(self) else {}
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Take over what `arrays` gave."""
-        for name in self._rows:
-            saved = arrays.get(f"history_{name}")
-            if saved is not None:
-                self._rows[name] = list(saved) if name == "constr" else saved.tolist()
+        if "history_fun" in arrays:
+            columns = [arrays[f"history_{name}"] for name in Iteration._fields]
+            self.rows = [Iteration(*row) for row in zip(*(column.tolist() for column in columns[:-1]), columns[-1])]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import sys
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,15 +14,27 @@ import numpy as np
 import scipy
 
 from pcces.blackbox.batch import Batch, Streams
-from pcces.blackbox.certify import Certification
-from pcces.blackbox.options import Options, make_options
-from pcces.blackbox.search import Search
+from pcces.blackbox.models.archive import Archive
+from pcces.blackbox.options import lost_assumptions, make_options, read_strategy
+from pcces.blackbox.progress import progress_line
+from pcces.blackbox.search import PHASES, Search
 from pcces.blackbox.space import Space
+from pcces.blackbox.state import Accepted, Budget, Constraints, RunState, SearchState
+from pcces.core import algorithm
+from pcces.core.estimation import Estimate, NoiseLevel
 from pcces.strategies import Strategy
-from pcces.support import files as storage
+from pcces.strategies.cma import default_population
+from pcces.support.threads import one_blas_thread
 
 if TYPE_CHECKING:
-    from scipy.optimize import LinearConstraint, OptimizeResult
+    from scipy.optimize import LinearConstraint
+
+    from pcces.blackbox.evaluator import Evaluator
+    from pcces.blackbox.result import Result
+
+ACCEPTED_NUMBERS = 20_000_000  # accepted points are candidates for the certificate; keep no more numbers than this
+ARCHIVED = ("points", "outputs", "counts")
+SMALL = 1000  # dimensions up to which more than one BLAS thread only gets in the way
 
 
 class Optimizer:
@@ -54,64 +69,58 @@ class Optimizer:
         scale: Any = None,
         **options: Any,
     ):
-        self.options: Options = make_options(preset, **options)
+        """Many parameters: those of `minimize` that are not about how to evaluate, and `pcces.Options`."""
+        self.equalities = tuple(int(i) for i in equalities)
         linear = [linear] if isinstance(linear, scipy.optimize.LinearConstraint) else list(linear)
-        self.space = Space(x0, bounds, linear, scale)
-        n = self.space.n
-        if max_evaluations is None:
-            max_evaluations = 2000 * n
+        self.space = space = Space(x0, bounds, linear, scale)
+        max_evaluations = 2000 * space.n if max_evaluations is None else int(max_evaluations)
         if max_evaluations < 1:
             raise ValueError(f"max_evaluations must be at least 1, got {max_evaluations}")
         if not 0.5 <= confidence < 1:
             raise ValueError(f"confidence must lie in [0.5, 1), got {confidence}")
-        self.search = Search(
-            self.space,
-            self.options,
-            strategy,
-            preset,
-            int(max_evaluations),
-            float(confidence),
-            [int(i) for i in equalities],
-            bool(common_random_numbers),
-            seed=int(np.random.default_rng(rng).integers(2**63)),
+        self.options = chosen = make_options(preset, **options)
+        self.lost_assumptions = lost_assumptions(chosen)  # of the convergence theorem, in words
+        rule = chosen.rule
+        distribution, uses_models = read_strategy(strategy, preset, space.n)
+        population, normals = chosen.population or default_population(space.n), distribution.normals(space.n)
+        own, es = (
+            distribution.init(space.z0),
+            algorithm.init(space.z0, chosen.sigma0, chosen.sigma_es0 or chosen.sigma0),
         )
-        self.certification = Certification(self.search)
-        self.memory, self.history = self.search.memory, self.search.history
+        accepted = deque[Accepted](maxlen=max(2, min(1000, ACCEPTED_NUMBERS // space.n)))
+        state = SearchState(
+            Budget(max_evaluations), RunState(own, es), accepted, noise=NoiseLevel(chosen.noisy, np.zeros(1))
+        )
+        self.search = Search(
+            space=space, options=chosen, rule=rule, strategy=distribution, normals=normals, population=population,
+            max_evaluations=max_evaluations, confidence=float(confidence),
+            common_random_numbers=bool(common_random_numbers), archive=Archive() if uses_models else None,
+            streams=Streams(int(np.random.default_rng(rng).integers(2**63))), state=state,
+        )  # fmt: skip
+        self.state, self.history = state, self.search.history
         self._asked: Batch | None = None
-        self._arguments = {  # what `load` needs to build this object again
-            "bounds": _plain_bounds(self.space) if self.space.bounded else None,
-            "linear": [_plain_linear(constraint) for constraint in linear],
-            "equalities": [int(i) for i in equalities],
-            "strategy": strategy if isinstance(strategy, str) else None,
-            "preset": preset,
-            "max_evaluations": int(max_evaluations),
-            "confidence": float(confidence),
-            "common_random_numbers": bool(common_random_numbers),
-            "scale": None if scale is None else np.broadcast_to(np.asarray(scale, dtype=float), n).tolist(),
-            "options": options,
-        }
+        name = strategy if isinstance(strategy, str) else None
+        self._given = {"strategy": name, "preset": preset, "scale": scale, "linear": linear, "options": options}
 
     # -- the loop ------------------------------------------------------------------------------------------------------
 
     def stop(self) -> str:
         """Why the search is over, or an empty string (false) while it is not."""
-        return self.memory.message if self.memory.phase == "done" else ""
+        return self.state.message if self.state.phase == "done" else ""
 
     def finish(self) -> None:
         """End the search here; what is left of the budget goes into the certificate."""
-        if self.memory.phase not in ("certify", "done"):
+        if self.state.phase not in ("certify", "done"):
             self._asked = None
-            self.search.end("stopped by the caller")
-            self._enter_certification()
+            with one_blas_thread():
+                self.search.end("stopped by the caller")
 
     def ask(self) -> Batch:
         """All that can be evaluated in parallel now: samples, or repeats of trial point and incumbent alike."""
-        if self.memory.phase == "done":
-            raise RuntimeError(f"the search is over ({self.memory.message}); read .result")
+        if self.state.phase == "done":
+            raise RuntimeError(f"the search is over ({self.state.message}); read .result")
         if self._asked is None:
-            part = self.certification if self.memory.phase == "certify" else self.search
-            points, seeds, *at_trial = part.ask()
-            self._asked = Batch(points, seeds, self.memory.batches, self.memory.phase, *at_trial)
+            self._asked = PHASES[self.state.phase].ask(self.search)
         return self._asked
 
     def tell(self, batch: Batch, f: Any, c: Any = None) -> None:
@@ -120,26 +129,22 @@ class Optimizer:
         if batch.number != asked.number:
             raise ValueError(f"told batch {batch.number}, but batch {asked.number} is the one that was asked for last")
         outputs = self._outputs(f, c, len(asked.seeds))
-        self.memory.evaluations += len(outputs)
-        self.memory.failures += int((~np.isfinite(outputs[:, 0])).sum())
-        self.memory.batches += 1
+        budget = self.state.budget
+        budget.left -= len(outputs)
+        budget.evaluations += len(outputs)
+        budget.failures += int((~np.isfinite(outputs[:, 0])).sum())
+        budget.batches += 1
         self._asked = None
-        if asked.phase == "certify":
-            self.certification.tell(asked, outputs)
-        else:
-            self.search.tell(asked, outputs)
-            self._enter_certification()
-
-    def _enter_certification(self) -> None:
-        if self.memory.phase == "certify" and not self.memory.candidates:
-            self.certification.next_candidate()
+        with one_blas_thread() if self.space.n <= SMALL else nullcontext():
+            if PHASES[asked.phase].tell(self.search, asked, outputs):
+                self.search.next_phase()
 
     def _outputs(self, f: Any, c: Any, k: int) -> np.ndarray:
         """(f, inequalities, equalities both ways) as rows; failed evaluations are rows of +inf."""
         f = np.asarray(f, dtype=float)
         if f.shape != (k,):
             raise ValueError(f"f must have shape ({k},), one value a point, got {f.shape}")
-        m = self.memory.constraints
+        m, equal = self.state.constraints.number, self.state.constraints.equal
         c_given = c is not None or bool(np.any(np.isfinite(f)))
         c = np.full((k, max(m, 0)), np.nan if m > 0 and not np.any(np.isfinite(f)) else 0.0) if c is None else c
         c = np.asarray(c, dtype=float)
@@ -151,11 +156,11 @@ class Optimizer:
         if m >= 0 or c_given:
             self._check_range(f, c)
         if m < 0 and c_given:
-            self.search.learn_constraints(c.shape[1])
+            equal = self._learn_constraints(c.shape[1])
         columns = [f[:, None], c]
-        if len(self.memory.equal):
-            h, tolerance = c[:, self.memory.equal], self.options.equality_tolerance
-            columns = [f[:, None], np.delete(c, self.memory.equal, axis=1), h - tolerance, -h - tolerance]
+        if len(equal):
+            h, tolerance = c[:, equal], self.options.equality_tolerance
+            columns = [f[:, None], np.delete(c, equal, axis=1), h - tolerance, -h - tolerance]
         rows = np.concatenate(columns, axis=1)
         rows[~np.isfinite(rows).all(axis=1)] = np.inf
         return rows
@@ -178,35 +183,58 @@ class Optimizer:
                 "give a range that holds at every point, or leave constraint_range out"
             )
 
+    def _learn_constraints(self, m: int) -> np.ndarray:
+        """The first evaluation that did not fail tells how many constraints there are, and so which are equalities."""
+        if any(not -m <= i < m for i in self.equalities):
+            raise ValueError(f"equalities {self.equalities} name constraints beyond the {m} given")
+        equal = np.array([i % m for i in self.equalities], dtype=int)
+        state, width = self.state, 1 + m + len(equal)
+        state.constraints = Constraints(m, equal)
+        state.noise = state.noise._replace(deviation=np.zeros(width))
+        state.run.multipliers = np.zeros(width - 1)
+        start = state.run.incumbent
+        if start.estimate.n > 0:  # it failed, or this would have been known
+            start.estimate = Estimate(start.estimate.n, np.full(width, np.inf), np.zeros(width))
+        return equal
+
     @property
     def evaluations_left(self) -> int:
         """How many evaluations the budget still holds."""
-        return self.search.evaluations_left
+        return self.state.budget.left
 
     # -- the answer --------------------------------------------------------------------------------------------------------
 
     @property
-    def result(self) -> OptimizeResult:
+    def result(self) -> Result:
         """The answer so far; after the end, with the certificate's verdict."""
         from pcces.blackbox.result import make_result
 
-        return make_result(self)
+        return make_result(self.search)
 
     # -- files -------------------------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
         """Write everything the search knows; at any moment, batches asked for and not told included."""
-        if self._arguments["strategy"] is None:
+        from pcces.support import files  # with json, zipfile and secrets behind it
+
+        if self._given["strategy"] is None:
             raise ValueError("only strategies given by name can be saved")
-        arrays = {"x0": self.space.x0, **self.memory.arrays(), **self.history.arrays()}
-        if self.search.archive is not None:
-            arrays.update(
-                archive_points=self.search.archive.points,
-                archive_outputs=self.search.archive.outputs,
-                archive_counts=self.search.archive.counts,
-            )
-        data = {"arguments": self._arguments, "seed": self.search.streams.seed, "memory": self.memory.scalars()}
-        storage.save(path, "pcces search", arrays, data)
+        search, space, scale = self.search, self.space, self._given["scale"]
+        arguments = self._given | {
+            "bounds": _plain_bounds(space) if space.bounded else None,
+            "linear": [_plain_linear(constraint) for constraint in self._given["linear"]],
+            "scale": None if scale is None else np.broadcast_to(np.asarray(scale, dtype=float), space.n).tolist(),
+            "equalities": self.equalities,
+            "max_evaluations": search.max_evaluations,
+            "confidence": search.confidence,
+            "common_random_numbers": search.common_random_numbers,
+        }
+        arrays, scalars = self.state.plain()
+        arrays |= {"x0": space.x0, **self.history.arrays()}
+        if search.archive is not None:
+            arrays |= {f"archive_{name}": getattr(search.archive, name) for name in ARCHIVED}
+        data = {"arguments": arguments, "seed": search.streams.seed, "memory": scalars}
+        files.save(path, "pcces search", arrays, data)
 
     @classmethod
     def load(cls, path: str | Path) -> Optimizer:
@@ -219,7 +247,9 @@ class Optimizer:
         array([[1., 2.],
                [1., 2.]])
         """
-        arrays, data = storage.load(path, "pcces search")
+        from pcces.support import files
+
+        arrays, data = files.load(path, "pcces search")
         arguments = dict(data["arguments"])
         options = arguments.pop("options")
         if options.get("constraint_range"):
@@ -227,13 +257,40 @@ class Optimizer:
         arguments["linear"] = [scipy.optimize.LinearConstraint(*parts) for parts in arguments["linear"]]
         optimizer = cls(arrays["x0"], **arguments, **options)
         optimizer.search.streams = Streams(data["seed"])
-        optimizer.memory.restore(arrays, data["memory"])
+        optimizer.state.restore(arrays, data["memory"])
         optimizer.history.restore(arrays)
         if optimizer.search.archive is not None and "archive_points" in arrays:
-            optimizer.search.archive.restore(
-                *(arrays[f"archive_{name}"].copy() for name in ("points", "outputs", "counts"))
-            )
+            optimizer.search.archive = Archive(**{name: arrays[f"archive_{name}"] for name in ARCHIVED})
         return optimizer
+
+
+def ask_and_tell(
+    optimizer: Optimizer, evaluate: Evaluator, callback: Callable[[Result], Any] | None, progress: bool | None
+) -> Result:
+    """Ask, evaluate and tell to the end; `callback` is called once an iteration and may end the search."""
+    if progress is None:
+        progress = sys.stderr.isatty()
+    iteration = 0
+    with progress_line(optimizer.search) if progress else nullcontext() as show:
+        while not optimizer.stop():
+            batch = optimizer.ask()
+            optimizer.tell(batch, *evaluate(batch))
+            if show is not None:
+                show()
+            if callback is not None and len(optimizer.history) > iteration:
+                iteration = len(optimizer.history)
+                try:
+                    wants_to_stop = callback(optimizer.result)
+                except StopIteration:
+                    wants_to_stop = True
+                if wants_to_stop:
+                    optimizer.finish()
+    from pcces.blackbox.result import make_result  # with scipy.optimize behind it: by now it is there
+
+    result = make_result(optimizer.search)
+    if result.failures and evaluate.last_error:
+        result["message"] += f" (the last one with {evaluate.last_error})"
+    return result
 
 
 def _plain_bounds(space: Space) -> list[list[float | None]]:

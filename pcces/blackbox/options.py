@@ -1,13 +1,26 @@
-"""The options of `minimize` and `Optimizer`: their meaning, their defaults, and the two presets."""
+"""The options of `minimize` and `Optimizer`: their meaning, their defaults, the two presets, and what they give up."""
 
 from __future__ import annotations
 
-import difflib
 import math
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from pcces.strategies import SHAPINGS
+from pcces import strategies
+from pcces.core.algorithm import Rule
+from pcces.strategies import SHAPINGS, Strategy
+from pcces.support.text import suggestion
+
+MODEL_DIMENSION = 40  # up to here regression models help Psi_k: a quadratic has 861 coefficients
+CMA_DIMENSION = 200  # up to here an n x n covariance is cheap
+NAMED: dict[str, Callable[[], Strategy]] = {
+    "cma": strategies.cma, "guided": strategies.guided, "gaussian": strategies.gaussian, "asebo": strategies.asebo
+}  # fmt: skip
+
+
+class TheoryWarning(UserWarning):
+    """The options chosen give up an assumption of the convergence theorem."""
 
 
 @dataclass(frozen=True)
@@ -15,7 +28,7 @@ class Options:
     """Everything that can be tuned. Lengths (sigma0, ..) are in units of the variables' scale: the width of the bounds,
     or max(1, |x0|) where there are none.
 
-    >>> Options(gamma=2.0).shrink_factor
+    >>> Options(gamma=2.0).rule.shrink
     0.5
     """
 
@@ -23,9 +36,7 @@ class Options:
     population: int | None = None  # lambda; None: by dimension. Even, since directions come in mirrored pairs
     sigma0: float = 0.15  # initial step size
     sigma_es0: float | None = None  # initial spread of the samples; None: sigma0
-    sigma_es: str = (
-        "adapted"  # tied: sigma^ES follows sigma (the paper); fixed; adapted: wider where noise drowns the signal
-    )
+    sigma_es: str = "adapted"  # tied to sigma (the paper), fixed, or adapted: tied, but wider where noise demands it
     kappa: float = 1e-4  # forcing constant, in units of the spread of f over the first population
     gamma: float = 1.3  # growth of sigma after a success
     shrink: float | None = None  # factor after a failure; None: 1 / gamma, as the theory wants
@@ -36,29 +47,21 @@ class Options:
     # Constraints
     eps_c: float = 0.0  # Eq. 4's allowance eps_c sigma_k
     equality_tolerance: float = 1e-4  # an equality h = 0 means |h| <= max(tolerance, eps_c sigma_k)
-    constraint_z: float = (
-        -1.0
-    )  # accept on c + z standard errors: positive is cautious, negative leaves it to the certificate
+    constraint_z: float = -1.0  # accept on c + z standard errors: > 0 is cautious, < 0 leaves it to the certificate
     restoration: str = "violation"  # what an infeasible incumbent minimises: violation, or merit (f + rho violation)
     rho: float = 1.0
     anneal: tuple[float, int] | None = None  # (extra allowance at the start, iterations until it is gone)
     # Estimation
     noisy: bool | None = None  # None: found out by evaluating x0 twice
-    samples: int | str = (
-        "race"  # N_k: a number, "race" (until the decision is clear), "accuracy" (the bound of section 3.3)
-    )
+    samples: int | str = "race"  # N_k: a number, race (until the decision is clear), accuracy (section 3.3's bound)
     samples_max: int = 64  # cap on N_k for race and accuracy
-    incumbent: str = (
-        "pooled"  # its estimate: fresh every iteration, pooled with the old one, or kept (a trap: docs/paper.md)
-    )
+    incumbent: str = "pooled"  # its estimate: always fresh, pooled with the old one, or kept (a trap: docs/paper.md)
     eps_f: float = 0.25  # of the accuracy rule, in units of kappa (the theory wants eps_f < kappa / 4)
     eps_v: float = 1.0  # likewise
     p: float = 0.9  # probability of accurate estimates
     # Certificate
     certify_share: float = 0.3  # of the budget, kept for fresh samples
-    constraint_range: tuple[tuple[float, float], ...] | None = (
-        None  # (low, high) of each c, wherever it is evaluated: gives a finite-sample bound
-    )
+    constraint_range: tuple[tuple[float, float], ...] | None = None  # (low, high) of each c: for a finite-sample bound
     # Stopping
     max_iterations: int | None = None
     sigma_stop: float = 1e-9  # a run has converged when sigma falls below this
@@ -69,15 +72,9 @@ class Options:
             if not good:
                 raise ValueError(what)
 
-        def positive(*names: str) -> None:
-            for name in names:
-                value = getattr(self, name)
-                need(
-                    value is None or (value > 0 and math.isfinite(value)),
-                    f"{name} must be a positive number, got {value}",
-                )
-
-        positive("sigma0", "sigma_es0", "kappa", "d_max", "rho", "eps_f", "eps_v", "max_iterations", "samples_max")
+        for name in ("sigma0", "sigma_es0", "kappa", "d_max", "rho", "eps_f", "eps_v", "max_iterations", "samples_max"):
+            value = getattr(self, name)
+            need(value is None or 0 < value < math.inf, f"{name} must be a positive number, got {value}")
         need(self.sigma_max > 0, f"sigma_max must be positive, got {self.sigma_max}")
         need(
             self.population is None or (self.population >= 4 and self.population % 2 == 0),
@@ -101,17 +98,16 @@ class Options:
             "incumbent": ("pooled", "fresh", "kept"),
         }
         for name, allowed in choices.items():
-            need(
-                getattr(self, name) in allowed,
-                f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}",
-            )
+            value = getattr(self, name)
+            need(value in allowed, f"{name} must be one of {', '.join(allowed)}, got {value!r}")
         good_samples = self.samples in ("race", "accuracy") if isinstance(self.samples, str) else self.samples >= 1
         need(good_samples, f"samples must be a positive integer, 'race' or 'accuracy', got {self.samples!r}")
 
     @property
-    def shrink_factor(self) -> float:
-        """What sigma is multiplied by after a failure."""
-        return 1 / self.gamma if self.shrink is None else self.shrink
+    def rule(self) -> Rule:
+        """The constants of Algorithm 1, kappa in units of the spread of f."""
+        shrink = 1 / self.gamma if self.shrink is None else self.shrink
+        return Rule(self.kappa, self.gamma, shrink, self.sigma_min, self.sigma_max, self.d_max)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for JSON."""
@@ -158,7 +154,42 @@ def make_options(preset: str = "default", **given: Any) -> Options:
     names = [field.name for field in fields(Options)]
     for name in given:
         if name not in names:
-            near = difflib.get_close_matches(name, names, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(names)}"
-            raise TypeError(f"unknown option {name!r}{hint}")
+            raise TypeError(f"unknown option {name!r}; {suggestion(name, names)}")
     return Options(**{**PRESETS[preset], **given})
+
+
+def read_strategy(strategy: str | Strategy, preset: str, n: int) -> tuple[Strategy, bool]:
+    """The strategy that is meant for n variables, and whether regression models help it."""
+    if isinstance(strategy, Strategy):
+        return strategy, False
+    if strategy == "default":
+        if preset == "paper" or n > CMA_DIMENSION:
+            return strategies.guided(), False
+        return strategies.cma(), n <= MODEL_DIMENSION
+    if strategy == "model":
+        return strategies.cma(), True
+    if strategy not in NAMED:
+        raise ValueError(
+            f"unknown strategy {strategy!r}; there are default, model, {', '.join(NAMED)}, or a Strategy object"
+        )
+    return NAMED[strategy](), False
+
+
+def lost_assumptions(options: Options) -> list[str]:
+    """What the options give up of the theorem, in words."""
+    lost = []
+    if options.sigma_min > 0:
+        lost.append(f"sigma_min = {options.sigma_min:g}: with a floor sigma_k cannot go to zero (Corollary 1)")
+    if options.shrink is not None and not math.isclose(options.shrink * options.gamma, 1.0):
+        lost.append(f"shrink = {options.shrink:g} is not 1 / gamma = {1 / options.gamma:g} (Step 4)")
+    if options.incumbent == "kept":
+        lost.append(
+            "incumbent = 'kept': the estimate of x_k is not renewed, so its error is the one it was accepted with (Assumption 3)"
+        )
+    if isinstance(options.samples, int) and options.noisy is not False:
+        lost.append(
+            f"samples = {options.samples}: a fixed N_k cannot follow sigma_k^-4, the accuracy is lost as sigma_k -> 0 (Assumption 3)"
+        )
+    if options.samples == "accuracy" and options.eps_f > 0.25:
+        lost.append(f"eps_f = {options.eps_f:g} kappa is not below kappa / 4 (Assumption 3)")
+    return lost

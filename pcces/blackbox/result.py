@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.optimize import OptimizeResult
 
+from pcces.blackbox.state import Constraints, SearchState
+from pcces.blackbox.trial import rule
 from pcces.core.certificate import Certificate
 from pcces.core.estimation import Estimate
 
 if TYPE_CHECKING:
-    from pcces.blackbox.optimizer import Optimizer
+    from pcces.blackbox.search import Search
 
 CERTIFIED, UNCERTIFIED, INFEASIBLE, RUNNING = 0, 1, 2, 3
 
@@ -27,7 +29,7 @@ class Result(OptimizeResult):
 
     def plot(self, path: Any = None) -> Any:
         """Draw objective, constraints, step size and sample sizes over evaluations; save it if a path is given."""
-        from pcces.blackbox.plot import plot_search
+        from pcces.report.search_figure import plot_search
 
         return plot_search(self, path)
 
@@ -49,87 +51,73 @@ class Result(OptimizeResult):
         return search_page(self, optimum).save(path)
 
 
-def make_result(optimizer: Optimizer) -> Result:
-    """Read the answer off an optimizer."""
-    m = optimizer.memory
-    z, best = m.state.x, m.incumbent
-    done = m.phase == "done"
-    if done and m.answer is not None:
-        z, best = m.answer, Estimate(np.float64(m.answer_samples), m.answer_mean, np.zeros_like(m.answer_mean))
-    certificate = _certificate(optimizer)
-    success = bool(done and certificate.holds)
-    status, message = _verdict(optimizer, best, certificate, success)
+def make_result(search: Search) -> Result:
+    """Read the answer off a search."""
+    state, test = search.state, search.state.test
+    z, e = state.run.es.x, state.run.incumbent.estimate
+    certificate = _certificate(state, search.confidence)
+    if state.phase == "done" and test.answer.samples:
+        z = test.answer.x
+        e = Estimate(np.float64(test.answer.samples), test.answer.mean, np.zeros_like(test.answer.mean))
+    constr = _user_constraints(state.constraints, e, search.options.equality_tolerance)
+    status, message = _verdict(state, e.mean, certificate)
     values: dict[str, Any] = dict(
-        x=optimizer.space.to_x(z),
-        fun=float(best.f) if best is not None else np.nan,
-        constr=_user_constraints(optimizer, best),
-        success=success,
+        x=search.space.to_x(z),
+        fun=float(e.mean[0]) if e.n else np.nan,
+        constr=constr,
+        success=status == CERTIFIED,
         status=status,
         message=message,
-        nit=int(m.state.k),
-        nfev=m.evaluations,
-        failures=m.failures,
+        nit=int(state.run.es.k),
+        nfev=state.budget.evaluations,
+        failures=state.budget.failures,
         certificate=certificate,
-        history=optimizer.history,
-        rule=optimizer.search.rule(),
+        history=search.history,
+        rule=rule(search),
     )
     return Result(**values)
 
 
-def _certificate(optimizer: Optimizer) -> Certificate:
-    m = optimizer.memory
-    bounds = () if m.bounds is None else tuple(_by_constraint(optimizer, m.bounds).tolist())
-    if m.bounds is None and m.constraints > 0:
-        bounds = (float("inf"),) * m.constraints
-    return Certificate(
-        holds=bool(m.holds and m.incumbent is not None and np.isfinite(m.incumbent.f)),
-        confidence=optimizer.search.confidence,
-        upper_bounds=bounds,
-        samples=m.answer_samples,
-        method=m.method,
-        tested=len(m.candidates),
-    )
+def _certificate(state: SearchState, confidence: float) -> Certificate:
+    answer, constraints = state.test.answer, state.constraints
+    bounds = (float("inf"),) * max(constraints.number, 0)
+    if answer.samples:
+        bounds = tuple(_by_constraint(constraints, answer.bounds).tolist())
+    holds = bool(state.test.holds and np.isfinite(state.run.incumbent.estimate.mean[0]))
+    return Certificate(holds, confidence, bounds, answer.samples, answer.method, tested=len(state.test.candidates))
 
 
-def _by_constraint(optimizer: Optimizer, expanded: np.ndarray) -> np.ndarray:
+def _by_constraint(constraints: Constraints, inequalities: np.ndarray) -> np.ndarray:
     """One value a constraint, in the order the user gave them: of an equality's two inequalities the worse."""
-    m = optimizer.memory
-    equal = list(m.equal)
-    others = [i for i in range(m.constraints) if i not in equal]
-    values = np.empty(m.constraints)
-    values[others] = expanded[: len(others)]
-    values[equal] = expanded[len(others) :].reshape(2, -1).max(0)
+    values, others = np.empty(constraints.number), constraints.number - len(constraints.equal)
+    values[np.delete(np.arange(constraints.number), constraints.equal)] = inequalities[:others]
+    values[constraints.equal] = inequalities[others:].reshape(2, -1).max(0)
     return values
 
 
-def _user_constraints(optimizer: Optimizer, best: Estimate | None) -> np.ndarray:
+def _user_constraints(constraints: Constraints, e: Estimate, tolerance: float) -> np.ndarray:
     """The estimates in the order the user gave them; an equality's value, not its pair of inequalities."""
-    m = optimizer.memory
-    if best is None or m.constraints <= 0:
+    if e.n == 0 or constraints.number <= 0:
         return np.zeros(0)
-    equal = list(m.equal)
-    others = [i for i in range(m.constraints) if i not in equal]
-    values = np.empty(m.constraints)
-    values[others] = best.c[: len(others)]
-    values[equal] = best.c[len(others) : len(others) + len(equal)] + optimizer.options.equality_tolerance
+    values, others = _by_constraint(constraints, e.mean[1:]), constraints.number - len(constraints.equal)
+    values[constraints.equal] = e.mean[1 + others : 1 + constraints.number] + tolerance
     return values
 
 
-def _verdict(optimizer: Optimizer, best: Estimate | None, certificate: Certificate, success: bool) -> tuple[int, str]:
-    m = optimizer.memory
-    failures = f"; {m.failures} of {m.evaluations} evaluations failed" if m.failures else ""
-    if m.phase != "done":
+def _verdict(state: SearchState, mean: np.ndarray, certificate: Certificate) -> tuple[int, str]:
+    budget, worst = state.budget, float(np.max(mean[1:], initial=0.0))
+    failures = f"; {budget.failures} of {budget.evaluations} evaluations failed" if budget.failures else ""
+    if state.phase != "done":
         return RUNNING, "still running"
-    if success:
-        return CERTIFIED, f"{certificate}; {m.message}{failures}"
-    if best is None or not np.isfinite(best.f):
+    if certificate.holds:
+        return CERTIFIED, f"{certificate}; {state.message}{failures}"
+    if not np.isfinite(mean[0]):
         return INFEASIBLE, f"no point could be evaluated without failing; start elsewhere{failures}"
-    if best.c.size and best.c.max() > 0:
-        worst = int(np.argmax(_by_constraint(optimizer, best.c)))
-        hint = "the least violating point is returned; start closer to feasibility, widen the bounds, or give more evaluations"
-        return (
-            INFEASIBLE,
-            f"no feasible point was found: constraint {worst} is still violated by about {best.c.max():.3g}; {hint}{failures}",
+    if worst > 0:
+        i = int(np.argmax(_by_constraint(state.constraints, mean[1:])))
+        return INFEASIBLE, (
+            f"no feasible point was found: constraint {i} is still violated by about {worst:.3g}; the least violating "
+            f"point is returned; start closer to feasibility, widen the bounds, or give more evaluations{failures}"
         )
     hint = "give more evaluations, or a larger certify_share"
     return UNCERTIFIED, f"{certificate}; the point looks feasible but could not be certified: {hint}{failures}"

@@ -63,6 +63,7 @@ class Space:
         self.G, self.h = self._half_spaces(linear or [])
         self.linear = len(self.h) > 0
         self.confined = self.bounded or self.linear
+        self.z0 = self.project(self.to_z(x0))
 
     def _half_spaces(self, linear: list[LinearConstraint]) -> tuple[np.ndarray, np.ndarray]:
         """All linear constraints as G z <= h."""

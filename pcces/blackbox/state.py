@@ -1,19 +1,78 @@
-"""What a search knows at any moment, as plain data that can be written to a file and read back to the same bits."""
+"""What a search knows at any moment, in groups, as plain data that can be written to a file and read back to the same bits."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields
+from collections import deque
+from dataclasses import dataclass, field
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pcces.blackbox.options import Options
 from pcces.core import algorithm
-from pcces.core.estimation import Estimate
-from pcces.strategies import Strategy
+from pcces.core.estimation import Estimate, NoiseLevel
+from pcces.support.trees import named_leaves, rebuilt
 
-ACCEPTED_NUMBERS = 20_000_000  # accepted points are candidates for the certificate; keep no more numbers than this
+NOTHING = Estimate(np.float64(0), np.full(1, np.inf), np.zeros(1))  # an estimate from no evaluation
+_none = partial(np.zeros, 0)
+_no_rows = partial(np.zeros, (0, 0))
+
+
+@dataclass(eq=False)
+class Budget:
+    """Evaluations, in batches: so many are left and so many are made, of which some failed."""
+
+    left: int
+    evaluations: int = 0
+    failures: int = 0
+    batches: int = 0
+
+
+@dataclass(eq=False)
+class Constraints:
+    """What the first evaluation that did not fail told about them."""
+
+    number: int = -1  # how many the user's evaluations have; -1: not known yet
+    equal: np.ndarray = field(default_factory=partial(np.zeros, 0, dtype=int))  # which of them are equalities
+
+
+@dataclass(eq=False)
+class Measured:
+    """What evaluations of one point showed."""
+
+    estimate: Estimate = NOTHING
+    row: int = -1  # in the archive
+
+
+@dataclass(eq=False)
+class RunState:
+    """What begins anew with every run, from wherever it starts."""
+
+    strategy: Any  # a tuple of arrays, each strategy's own
+    es: algorithm.State
+    incumbent: Measured = field(default_factory=Measured)
+    multipliers: np.ndarray = field(default_factory=_none)  # of the constraints, as the models see them
+    # of the model (won, tried) and of the strategy (won, tried), older iterations counting less
+    wins: np.ndarray = field(default_factory=partial(np.ones, 4))
+    spread_floor: float = 0.0  # sigma^ES is no less under noise
+    stalls: int = 0
+    progress_f: float = math.inf  # f at the last progress
+    start: int = 0  # evaluations made before it
+
+
+@dataclass(eq=False)
+class Trial:
+    """The point on trial, and the proposal that led to it."""
+
+    x: np.ndarray = field(default_factory=_none)
+    kind: str = ""  # who proposed it: the strategy's name, or model
+    d: np.ndarray = field(default_factory=_none)
+    weights: np.ndarray = field(default_factory=_none)
+    directions: np.ndarray | None = None  # None where they are too many to be held
+    point: Measured = field(default_factory=Measured)
+    samples: np.ndarray = field(default_factory=_no_rows)  # (k, 1 + r)
+    incumbent_samples: np.ndarray = field(default_factory=_no_rows)  # those of x_k in this iteration
 
 
 class End(NamedTuple):
@@ -26,143 +85,115 @@ class End(NamedTuple):
     multipliers: np.ndarray
 
 
-@dataclass
-class Memory:
-    """The state of Algorithm 1 and of everything around it."""
+class Accepted(NamedTuple):
+    """An incumbent of the past, a candidate for the certificate."""
 
-    state: algorithm.State
-    strategy: Any
-    phase: str = "start"
-    message: str = ""
-    batches: int = 0
-    evaluations: int = 0
-    failures: int = 0
-    constraints: int = -1  # how many c the user's evaluations have; unknown until the first tell
-    equal: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=int))  # which of them are equalities
-    noisy: bool | None = None
-    noise: np.ndarray = field(default_factory=lambda: np.zeros(1))  # (1 + r,) standard deviation of one evaluation
-    f_scale: float | None = None
-    # the incumbent and the point on trial
-    incumbent: Any = None
-    incumbent_row: int = -1
-    incumbent_samples: Any = None
-    x_trial: Any = None
-    trial: Any = None
-    trial_row: int = -1
-    trial_samples: Any = None
-    # the proposal that led to the trial point
-    kind: str = ""
-    d: Any = None
-    weights: Any = None
-    directions: Any = None
-    multipliers: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    wins: np.ndarray = field(
-        default_factory=lambda: np.ones(4)
-    )  # of the model (won, tried) and the strategy (won, tried)
-    spread_floor: float = 0.0
-    # runs
-    stalls: int = 0
-    progress_f: float = math.inf  # f at the last progress of this run
-    run_start: int = 0
-    ends: list[End] = field(default_factory=list)
-    accepted_points: Any = None
-    accepted_means: Any = None
-    # certificate
-    candidates: list[np.ndarray] = field(default_factory=list)
-    certificate_samples: Any = None
-    looks: int = 0
-    answer: Any = None  # the candidate that is returned: the one that holds, or the least violating
-    answer_mean: Any = None
-    answer_samples: int = 0
-    bounds: Any = None
+    x: np.ndarray
+    mean: np.ndarray
+    n: float
+
+
+@dataclass(eq=False)
+class Answer:
+    """The candidate that is returned: the one that holds, or the least violating."""
+
+    x: np.ndarray = field(default_factory=_none)
+    mean: np.ndarray = field(default_factory=_none)
+    samples: int = 0  # 0: there is no answer yet
+    bounds: np.ndarray = field(default_factory=_none)
     method: str = "t"
+
+
+@dataclass(eq=False)
+class Test:
+    """The candidates for the answer, and what fresh samples of the latest showed."""
+
+    candidates: list[np.ndarray] = field(default_factory=list)
+    samples: np.ndarray = field(default_factory=_no_rows)
+    looks: int = 0
+    answer: Answer = field(default_factory=Answer)
     holds: bool = False
 
-    @classmethod
-    def start(cls, z0: np.ndarray, strategy: Strategy, options: Options) -> Memory:
-        """Before the first evaluation."""
-        return cls(algorithm.init(z0, options.sigma0, options.sigma_es0 or options.sigma0), strategy.init(z0))
 
-    def restart(self, z0: np.ndarray, strategy: Strategy, options: Options) -> None:
-        """Begin another run elsewhere; what was learnt about noise and scale stays."""
-        fresh = Memory.start(z0, strategy, options)
-        self.state, self.strategy = fresh.state, fresh.strategy
-        self.incumbent, self.incumbent_row = None, -1
-        self.wins, self.spread_floor, self.run_start = fresh.wins, 0.0, self.evaluations
-        self.stalls, self.progress_f = 0, math.inf
+@dataclass(eq=False)
+class SearchState:
+    """The state of Algorithm 1 and of everything around it."""
 
-    def accept(self, n: int) -> None:
-        """Note the incumbent as a candidate for the certificate."""
-        if not np.isfinite(self.incumbent.f):
-            return
-        most = max(2, min(1000, ACCEPTED_NUMBERS // n))
-        point, mean = self.state.x[None], np.append(self.incumbent.mean, self.incumbent.n)[None]
-        if self.accepted_points is None:
-            self.accepted_points, self.accepted_means = point, mean
-        else:
-            self.accepted_points = np.vstack([self.accepted_points[-most + 1 :], point])
-            self.accepted_means = np.vstack([self.accepted_means[-most + 1 :], mean])
+    budget: Budget
+    run: RunState
+    accepted: deque[Accepted]
+    phase: str = "start"
+    message: str = ""
+    constraints: Constraints = field(default_factory=Constraints)
+    noise: NoiseLevel = field(default_factory=lambda: NoiseLevel(None, np.zeros(1)))
+    f_scale: float | None = None  # the unit of kappa: the spread of f over the first population
+    trial: Trial = field(default_factory=Trial)
+    ends: list[End] = field(default_factory=list)
+    test: Test = field(default_factory=Test)
 
-    def fallback(self, tried: int, margin: np.ndarray) -> np.ndarray:
-        """An accepted point for the certificate: the best by f among those with enough estimated slack, more the later."""
-        if self.accepted_points is None:
-            return self.state.x
-        f, c, n = self.accepted_means[:, 0], self.accepted_means[:, 1:-1], self.accepted_means[:, -1:]
-        slack = np.max(c + (1 + tried) * margin + self.noise[1:] / np.sqrt(n), axis=1, initial=-np.inf)
-        order = np.lexsort((f, np.maximum(slack, 0)))
-        for i in order:
-            if not any(np.array_equal(self.accepted_points[i], z) for z in self.candidates):
-                return self.accepted_points[i]
-        return self.state.x
-
-    # -- as plain data ----------------------------------------------------------------------------------------------------
-
-    def scalars(self) -> dict[str, Any]:
-        """The fields that are numbers or words."""
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
-        return {name: value for name, value in values.items() if isinstance(value, str | int | float)}
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        """The fields that are arrays, named tuples of arrays, or lists of either."""
-        flat: dict[str, np.ndarray] = {}
-
-        def put(name: str, value: Any) -> None:
-            if isinstance(value, np.ndarray | np.generic):
-                flat[name] = np.asarray(value)
-            elif isinstance(value, list):
-                for i, item in enumerate(value):
-                    put(f"{name}.{i}", item)
-            elif hasattr(value, "_fields"):
-                for key in value._fields:
-                    put(f"{name}.{key}", getattr(value, key))
-
-        for f in fields(self):
-            put(f.name, getattr(self, f.name))
-        return flat
+    def plain(self) -> tuple[dict[str, np.ndarray], dict[str, str | int | float]]:
+        """Its arrays and its scalars, by the names they have in files."""
+        arrays: dict[str, np.ndarray] = {}
+        scalars: dict[str, str | int | float] = {}
+        for name, path in IN_FILES.items():
+            value = reduce(getattr, path.split("."), self)
+            if isinstance(value, str | int | float):
+                scalars[name] = value
+            elif value is not None:
+                arrays |= {leaf_name: np.asarray(leaf) for leaf_name, leaf in named_leaves(value, name).items()}
+        if self.accepted:
+            arrays["accepted_points"] = np.stack([each.x for each in self.accepted])
+            arrays["accepted_means"] = np.stack([np.append(each.mean, each.n) for each in self.accepted])
+        return arrays, scalars
 
     def restore(self, arrays: dict[str, np.ndarray], scalars: dict[str, Any]) -> None:
-        """Take over what `arrays` and `scalars` gave."""
-        for name, value in scalars.items():
-            setattr(self, name, value)
-        tuples = {"state": algorithm.State, "strategy": type(self.strategy), "incumbent": Estimate, "trial": Estimate}
+        """Take over what `plain` gave. What was not known yet is not in files."""
+        for name, path in IN_FILES.items():
+            if name in scalars:
+                _put(self, path, scalars[name])
+            elif name in LISTS:
+                count = len({key.split(".")[1] for key in arrays if key.startswith(name + ".")})
+                _put(self, path, [_taken(LISTS[name], f"{name}.{i}", arrays) for i in range(count)])
+            else:
+                template = reduce(getattr, path.split("."), self)
+                if all(leaf_name in arrays for leaf_name in named_leaves(template, name)):
+                    _put(self, path, _taken(template, name, arrays))
+        for x, mean in zip(arrays.get("accepted_points", ()), arrays.get("accepted_means", ())):
+            self.accepted.append(Accepted(x, mean[:-1], mean[-1]))
+        self.budget.left -= self.budget.evaluations
 
-        def build(kind: Any, prefix: str) -> Any:
-            return kind(*(arrays[f"{prefix}.{key}"] for key in kind._fields))
 
-        for f in fields(self):
-            name = f.name
-            if name in arrays:
-                setattr(self, name, arrays[name])
-            elif name in tuples and any(key.startswith(f"{name}.") for key in arrays):
-                setattr(self, name, build(tuples[name], name))
-        count = len({key.split(".")[1] for key in arrays if key.startswith("candidates.")})
-        self.candidates = [arrays[f"candidates.{i}"] for i in range(count)]
-        count = len({key.split(".")[1] for key in arrays if key.startswith("ends.")})
-        self.ends = [
-            End(
-                arrays[f"ends.{i}.x"],
-                build(Estimate, f"ends.{i}.estimate"),
-                *(arrays[f"ends.{i}.{key}"] for key in ("factor", "spread", "multipliers")),
-            )
-            for i in range(count)
-        ]
+def _taken(template: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
+    return rebuilt(template, [arrays[leaf_name] for leaf_name in named_leaves(template, name)])
+
+
+def _put(group: Any, path: str, value: Any) -> Any:
+    """The group with another value at the end of the path: itself, or a new one if it is a tuple."""
+    name, _, rest = path.partition(".")
+    if rest:
+        value = _put(getattr(group, name), rest, value)
+    if isinstance(group, tuple):
+        return group._replace(**{name: value})  # type: ignore[attr-defined]
+    setattr(group, name, value)
+    return group
+
+
+# Under which name in files what stands where in a SearchState.
+IN_FILES = {
+    "phase": "phase", "message": "message", "f_scale": "f_scale", "ends": "ends",
+    "batches": "budget.batches", "evaluations": "budget.evaluations", "failures": "budget.failures",
+    "constraints": "constraints.number", "equal": "constraints.equal",
+    "noisy": "noise.present", "noise": "noise.deviation",
+    "state": "run.es", "strategy": "run.strategy", "run_start": "run.start",
+    "incumbent": "run.incumbent.estimate", "incumbent_row": "run.incumbent.row",
+    "multipliers": "run.multipliers", "wins": "run.wins", "spread_floor": "run.spread_floor",
+    "stalls": "run.stalls", "progress_f": "run.progress_f",
+    "x_trial": "trial.x", "trial": "trial.point.estimate", "trial_row": "trial.point.row",
+    "trial_samples": "trial.samples", "incumbent_samples": "trial.incumbent_samples",
+    "kind": "trial.kind", "d": "trial.d", "weights": "trial.weights", "directions": "trial.directions",
+    "candidates": "test.candidates", "certificate_samples": "test.samples", "looks": "test.looks", "holds": "test.holds",
+    "answer": "test.answer.x", "answer_mean": "test.answer.mean", "answer_samples": "test.answer.samples",
+    "bounds": "test.answer.bounds", "method": "test.answer.method",
+}  # fmt: skip
+_zero = np.zeros(0)
+LISTS: dict[str, Any] = {"ends": End(_zero, NOTHING, _zero, _zero, _zero), "candidates": _zero}  # what is in a list

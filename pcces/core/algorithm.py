@@ -7,7 +7,7 @@ They draw no random numbers and evaluate nothing. One iteration reads
     fitness           from the barrier            Step 2
     d_k               from the strategy's Psi_k   Step 3   x^trial = trial_point(x_k, sigma_k, d_k)
     estimates         from the estimation         Step 4   decide(...)
-    sigma_k^ES        the strategy's own update   Step 5   update_sigma_es(...)
+    sigma_k^ES        and the strategy's update   Step 5   update_sigma_es(...)
 """
 
 from __future__ import annotations
@@ -54,6 +54,12 @@ def init(x0: Array, sigma0: float, sigma_es0: float) -> State:
     xp = array_namespace(x0)
     scalar = xp.asarray(sigma0, dtype=x0.dtype)
     return State(x0, scalar, xp.asarray(sigma_es0, dtype=x0.dtype), xp.asarray(0), xp.asarray(0))
+
+
+def mirrored(directions: Array) -> Array:
+    """Step 1 samples both ways: (d^1 .. d^h) -> (d^1 .. d^h, -d^1 .. -d^h)."""
+    xp = array_namespace(directions)
+    return xp.concat([directions, -directions])
 
 
 def sample_points(x: Array, sigma_es: Array, directions: Array) -> Array:
@@ -103,3 +109,17 @@ def decide(state: State, x_trial: Array, trial: Array, incumbent: Array, rule: R
         k=state.k + 1,
         successes=state.successes + xp.astype(success, state.successes.dtype),
     ), success
+
+
+def update_sigma_es(state: State, spread: Array, least: float = 0.0, most: float = float("inf")) -> State:
+    """Step 5 for sigma_k^ES: the spread of the next samples, kept between `least` and `most`.
+
+    The strategy's own part of Step 5 is its `update`.
+
+    >>> import numpy as np
+    >>> state = init(np.array([1.0]), sigma0=0.5, sigma_es0=0.5)
+    >>> float(update_sigma_es(state, 2 * state.sigma, most=0.7).sigma_es)
+    0.7
+    """
+    xp = array_namespace(state.x)
+    return state._replace(sigma_es=xp.asarray(xp.clip(spread, least, most), dtype=state.x.dtype))

@@ -56,7 +56,7 @@ def estimate(samples: Array) -> Estimate:
 
 
 def pool(a: Estimate, b: Estimate) -> Estimate:
-    """The estimate from the evaluations of both (Chan's update).
+    """The estimate from the evaluations of both (Chan's update); `a` may be of none yet.
 
     >>> import numpy as np
     >>> y = np.array([[1.0], [2.0], [6.0]])
@@ -67,7 +67,7 @@ def pool(a: Estimate, b: Estimate) -> Estimate:
     n = a.n + b.n
     finite = xp.isfinite(a.mean) & xp.isfinite(b.mean)
     delta = xp.where(finite, b.mean, 0.0) - xp.where(finite, a.mean, 0.0)
-    mean = xp.where(finite, a.mean, xp.inf) + delta * (b.n / n)
+    mean = xp.where(a.n > 0, xp.where(finite, a.mean, xp.inf) + delta * (b.n / n), b.mean)
     return Estimate(n, mean, a.squares + b.squares + delta**2 * (a.n * b.n / n))
 
 
@@ -90,47 +90,29 @@ def required_samples(variance: float, sigma: float, eps_f: float, eps_v: float, 
     return math.ceil(needed) if needed < 2**62 else 2**62
 
 
-def blend_noise(noise: np.ndarray, e: Estimate, weight: float) -> np.ndarray:
-    """Move the running standard deviation of a single evaluation towards what the repeats in `e` show."""
-    return np.sqrt((1 - weight) * noise**2 + weight * e.variance)
+MANY = 8  # evaluations of one point that say something about the noise at others
 
 
-class Race(NamedTuple):
-    """How sure a comparison has to be before sampling for it stops."""
+class NoiseLevel(NamedTuple):
+    """What is known about the noise of a single evaluation."""
 
-    z: float = 1.0  # standard errors the difference must clear
-    least: int = 2  # evaluations a trial point gets at once
-    accept: int = 16  # fewer than these never accept
-    most: int = 64  # N_k's cap
+    present: bool | None  # None: not known yet
+    deviation: np.ndarray  # (1 + r,) standard deviations; zero where none was seen
 
-    def undecided(
-        self,
-        difference: float,
-        error: float,
-        clearance: np.ndarray,
-        clearance_error: np.ndarray,
-        samples: tuple[int, int],
-        certain: bool = False,
-    ) -> bool:
-        """Whether more evaluations could change the decision on a trial point.
+    def learn(self, e: Estimate, weight: float = 1.0) -> NoiseLevel:
+        """Take in what repeated evaluations of a point show: move the variance towards theirs, by so much.
 
-        `difference` is f~_trial - f_k + kappa/2 sigma^2 with its standard error, `clearance` the constraints relative
-        to what is allowed (<= 0 passes) with theirs, `samples` the evaluations of trial and incumbent so far.
-
-        >>> Race().undecided(-1.0, 0.1, np.array([-1.0]), np.array([0.1]), (16, 16))
-        False
-        >>> Race().undecided(-0.05, 0.1, np.array([-1.0]), np.array([0.1]), (16, 16))
-        True
-
-        A difference that is `certain` (common random numbers can make it so) needs no more, if the constraints do not.
-
-        >>> Race().undecided(-0.05, 0.0, np.array([-1.0]), np.array([0.1]), (4, 4), certain=True)
-        False
+        >>> noise = NoiseLevel(None, np.zeros(1)).learn(estimate(np.array([[0.0], [2.0]])))
+        >>> noise.present, (noise.deviation**2).round(6)
+        (True, array([2.]))
         """
-        if min(samples) >= self.most or not math.isfinite(difference):
-            return False
-        if difference > self.z * error or np.any(clearance > self.z * clearance_error):
-            return False  # surely no
-        surely_yes = difference < -self.z * error and bool(np.all(clearance <= 0))
-        enough = samples[0] >= self.accept or (certain and bool(np.all(clearance <= -self.z * clearance_error)))
-        return not (surely_yes and enough)
+        if e.n < 2 or not math.isfinite(e.f):
+            return self
+        present, deviation = self
+        if present is None:
+            present, weight = bool(np.any(e.squares > 0)), 1.0
+        if present:
+            first_seen = (deviation == 0) & (e.squares > 0)
+            blended = np.sqrt((1 - weight) * deviation**2 + weight * e.variance)
+            deviation = np.where(first_seen, np.sqrt(e.variance), blended)
+        return NoiseLevel(present, deviation)

@@ -13,19 +13,13 @@ and then alpha = (1 - nu) p (1 - gamma^-2) / 2. Hence sum Sigma_k^2 < inf and Si
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
 
-from pcces.blackbox.options import Options
 from pcces.core.estimation import required_samples
 
 ROUNDING = 1e-9  # kappa is small, so nu is close to 1, and 1 - nu has few digits left
-
-
-class TheoryWarning(UserWarning):
-    """The options chosen give up an assumption of the convergence theorem."""
 
 
 @dataclass(frozen=True)
@@ -96,29 +90,3 @@ class Constants:
         array([1.5])
         """
         return self.nu * np.asarray(f) + (1 - self.nu) * np.asarray(sigma) ** 2
-
-
-def lost_assumptions(options: Options) -> list[str]:
-    """What the options give up of the theorem, in words."""
-    lost = []
-    if options.sigma_min > 0:
-        lost.append(f"sigma_min = {options.sigma_min:g}: with a floor sigma_k cannot go to zero (Corollary 1)")
-    if options.shrink is not None and not math.isclose(options.shrink * options.gamma, 1.0):
-        lost.append(f"shrink = {options.shrink:g} is not 1 / gamma = {1 / options.gamma:g} (Step 4)")
-    if options.incumbent == "kept":
-        lost.append(
-            "incumbent = 'kept': the estimate of x_k is not renewed, so its error is the one it was accepted with (Assumption 3)"
-        )
-    if isinstance(options.samples, int) and options.noisy is not False:
-        lost.append(
-            f"samples = {options.samples}: a fixed N_k cannot follow sigma_k^-4, the accuracy is lost as sigma_k -> 0 (Assumption 3)"
-        )
-    if options.samples == "accuracy" and options.eps_f > 0.25:
-        lost.append(f"eps_f = {options.eps_f:g} kappa is not below kappa / 4 (Assumption 3)")
-    return lost
-
-
-def warn_about(options: Options) -> None:
-    """Warn, once per lost assumption, when explicitly chosen options break the theory."""
-    for line in lost_assumptions(options):
-        warnings.warn(f"the convergence theorem no longer applies: {line}", TheoryWarning, stacklevel=3)

@@ -1,7 +1,8 @@
 """Search distributions with their recombinations: one file each."""
 
+from pcces.core.algorithm import mirrored
 from pcces.strategies.asebo import asebo
-from pcces.strategies.base import Strategy, mirrored
+from pcces.strategies.base import Strategy
 from pcces.strategies.cma import cma
 from pcces.strategies.gaussian import gaussian
 from pcces.strategies.guided import guided

@@ -32,18 +32,13 @@ class Strategy(NamedTuple):
     """whether a population need not be held: directions are linear in z, and update asks for d_k only"""
 
 
-def mirrored(directions: Array) -> Array:
-    """(d^1 .. d^h) -> (d^1 .. d^h, -d^1 .. -d^h)."""
-    xp = array_namespace(directions)
-    return xp.concat([directions, -directions])
-
-
 def descent_weights(fitness: Array, beta: float) -> Array:
     """Psi_k of guided ES: d_k = -beta / lambda sum_i (f^i - f^{i + lambda'}) d^i (Eq. 12 without sigma_k).
 
     A pair with a failed member says nothing about the slope and gets no weight.
 
     >>> import numpy as np
+    >>> from pcces.core.algorithm import mirrored
     >>> d = mirrored(np.eye(2))
     >>> descent_weights(d @ np.array([3.0, 0.0]), beta=2.0) @ d
     array([-3.,  0.])

@@ -19,6 +19,20 @@ def leaves(tree: Any) -> list[Any]:
     return [tree]
 
 
+def named_leaves(tree: Any, name: str) -> dict[str, Any]:
+    """The arrays in a tree, in order, by the name of the whole and of the fields that lead to each.
+
+    >>> import collections
+    >>> named_leaves((1, collections.namedtuple("Point", "x y")(2, 3)), "start")
+    {'start.0': 1, 'start.1.x': 2, 'start.1.y': 3}
+    """
+    if not isinstance(tree, tuple | list):
+        return {name: tree}
+    keys = getattr(tree, "_fields", range(len(tree)))
+    parts = [named_leaves(part, f"{name}.{key}") for key, part in zip(keys, tree)]
+    return {leaf_name: leaf for part in parts for leaf_name, leaf in part.items()}
+
+
 def rebuilt(template: Any, values: Iterable[Any]) -> Any:
     """A tree of the template's structure with other leaves.
 

@@ -2,72 +2,58 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from functools import partial
+
 import numpy as np
 
 
+@dataclass(eq=False)
 class Archive:
-    """Points z (k, n), mean outputs (k, 1 + r) and evaluation counts (k,), growing by doubling.
+    """Points z, mean outputs and evaluation counts, in arrays that grow by doubling.
 
-    >>> archive = Archive(2)
-    >>> row = archive.add(np.zeros((1, 2)), np.array([[1.0]]))[0]
-    >>> archive.merge(row, np.array([3.0]), 1)
-    >>> archive.outputs, archive.counts
-    (array([[2.]]), array([2.]))
+    >>> archive = Archive()
+    >>> row = archive.record(-1, np.zeros(2), np.array([[1.0], [3.0]]))
+    >>> archive.points, archive.outputs, archive.counts
+    (array([[0., 0.]]), array([[2.]]), array([2.]))
     """
 
-    def __init__(self, n: int):
-        self._points = np.empty((0, n))
-        self._outputs = np.empty((0, 0))
-        self._counts = np.empty(0)
-        self.size = 0
+    points: np.ndarray = field(default_factory=partial(np.empty, (0, 0)))  # (k, n)
+    outputs: np.ndarray = field(default_factory=partial(np.empty, (0, 0)))  # (k, 1 + r) means
+    counts: np.ndarray = field(default_factory=partial(np.empty, 0))  # (k,) evaluations behind each mean
+    _room: list[np.ndarray] = field(
+        default_factory=list, init=False, repr=False
+    )  # the arrays those three are the beginnings of
 
     def add(self, points: np.ndarray, outputs: np.ndarray) -> np.ndarray:
         """Append new points, one evaluation each; returns their rows (-1 for a failed evaluation, which is not kept)."""
         good = np.isfinite(outputs).all(axis=1)
-        rows = np.where(good, self.size - 1 + np.cumsum(good), -1)
+        size = len(self.points)
+        rows = np.where(good, size - 1 + np.cumsum(good), -1)
         if not good.all():
             points, outputs = points[good], outputs[good]
-        needed = self.size + len(points)
-        if needed > len(self._points) or self._outputs.shape[1] != outputs.shape[1]:
-            self._grow(max(needed, 2 * len(self._points), 256), outputs.shape[1])
-        self._points[self.size : needed] = points
-        self._outputs[self.size : needed] = outputs
-        self._counts[self.size : needed] = 1
-        self.size = needed
+        needed = size + len(points)
+        if not self._room or needed > len(self._room[2]) or self._room[1].shape[1] != outputs.shape[1]:
+            self._grow(max(needed, 2 * size, 256), points.shape[1], outputs.shape[1])
+        for array, new in zip(self._room, (points, outputs, 1.0)):
+            array[size:needed] = new
+        self.points, self.outputs, self.counts = [array[:needed] for array in self._room]
         return rows
 
-    def merge(self, row: int, mean: np.ndarray, count: int) -> None:
-        """Add `count` more evaluations with this mean to a point."""
-        total = self._counts[row] + count
-        self._outputs[row] += (mean - self._outputs[row]) * (count / total)
-        self._counts[row] = total
+    def record(self, row: int, point: np.ndarray, outputs: np.ndarray) -> int:
+        """Take in evaluations of the point in a row, or of a new one (-1); returns its row. Failures are not kept."""
+        if len(outputs) == 0 or not np.all(np.isfinite(outputs)):
+            return row
+        if row < 0:
+            row, outputs = int(self.add(point[None], outputs[:1])[0]), outputs[1:]
+        if len(outputs):
+            total = self.counts[row] + len(outputs)
+            self.outputs[row] += (outputs.mean(0) - self.outputs[row]) * (len(outputs) / total)
+            self.counts[row] = total
+        return row
 
-    def _grow(self, capacity: int, outputs: int) -> None:
-        points, values, counts = (
-            np.empty((capacity, self._points.shape[1])),
-            np.empty((capacity, outputs)),
-            np.empty(capacity),
-        )
-        if self.size:
-            points[: self.size], values[: self.size] = self.points, self.outputs
-            counts[: self.size] = self.counts
-        self._points, self._outputs, self._counts = points, values, counts
-
-    @property
-    def points(self) -> np.ndarray:
-        """(k, n)"""
-        return self._points[: self.size]
-
-    @property
-    def outputs(self) -> np.ndarray:
-        """(k, 1 + r) means"""
-        return self._outputs[: self.size]
-
-    @property
-    def counts(self) -> np.ndarray:
-        """(k,) evaluations behind each mean"""
-        return self._counts[: self.size]
-
-    def restore(self, points: np.ndarray, outputs: np.ndarray, counts: np.ndarray) -> None:
-        """Take over saved content."""
-        self._points, self._outputs, self._counts, self.size = points, outputs, counts, len(points)
+    def _grow(self, capacity: int, n: int, width: int) -> None:
+        self._room = [np.empty((capacity, n)), np.empty((capacity, width)), np.empty(capacity)]
+        if len(self.points):
+            for array, kept in zip(self._room, (self.points, self.outputs, self.counts)):
+                array[: len(kept)] = kept

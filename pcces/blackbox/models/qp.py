@@ -8,30 +8,6 @@ import numpy as np
 import scipy
 
 
-def solve_lower(L: np.ndarray, b: np.ndarray, transposed: bool = False) -> np.ndarray:
-    """L^-1 b, or L'^-1 b, for a lower triangular L: LAPACK without the checks, which cost more than small solves do.
-
-    >>> solve_lower(np.array([[2.0, 0.0], [1.0, 1.0]]), np.array([2.0, 3.0]))
-    array([1., 2.])
-    """
-    answer, info = scipy.linalg.lapack.dtrtrs(L, b, lower=1, trans=int(transposed))
-    if info:
-        raise np.linalg.LinAlgError(f"singular triangular matrix (dtrtrs: {info})")
-    return answer
-
-
-def solve_positive(A: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A lower triangular factor of a positive definite A (above its diagonal anything), and A^-1 b.
-
-    >>> solve_positive(np.array([[4.0, 0.0], [0.0, 1.0]]), np.array([[4.0], [3.0]]))[1].ravel()
-    array([1., 3.])
-    """
-    factor, answer, info = scipy.linalg.lapack.dposv(A, b, lower=1)
-    if info:
-        raise np.linalg.LinAlgError(f"not positive definite (dposv: {info})")
-    return factor, answer
-
-
 class Solution(NamedTuple):
     """The minimiser, and the multipliers of the rows of G."""
 
@@ -71,8 +47,9 @@ def quadratic_program(H: np.ndarray, g: np.ndarray, G: np.ndarray, h: np.ndarray
     >>> quadratic_program(np.eye(2), np.array([-2.0, 0.0]), np.array([[1.0, 0.0]]), np.array([1.0])).x
     array([1., 0.])
     """
-    L = np.linalg.cholesky(H)
-    return whitened_program(solve_lower(L, np.eye(len(g)), transposed=True), g, G, h)
+    # By LAPACK without the checks, which cost more than small solves do.
+    W, _ = scipy.linalg.lapack.dtrtrs(np.linalg.cholesky(H), np.eye(len(g)), lower=1, trans=1)
+    return whitened_program(W, g, G, h)
 
 
 def whitened_program(W: np.ndarray, g: np.ndarray, G: np.ndarray, h: np.ndarray) -> Solution | None:

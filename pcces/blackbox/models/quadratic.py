@@ -12,9 +12,10 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+import scipy
 
 from pcces.blackbox.models.archive import Archive
-from pcces.blackbox.models.qp import quadratic_program, solve_lower, solve_positive, whitened_program
+from pcces.blackbox.models.qp import Solution, quadratic_program, whitened_program
 
 REACH = 1.5  # under noise a model uses all points within this many spreads
 
@@ -93,7 +94,10 @@ def fit(
     weighted = phi * weights
     normal = phi @ weighted.T
     normal.flat[:: len(normal) + 1] += penalty
-    factor, B = solve_positive(normal, weighted @ Z)
+    # LAPACK without the checks, which cost more than small solves do.
+    factor, B, info = scipy.linalg.lapack.dposv(normal, weighted @ Z, lower=1)
+    if info:
+        raise np.linalg.LinAlgError(f"not positive definite (dposv: {info})")
 
     hessian = np.zeros((Y.shape[1], n, n))
     if quadratic:
@@ -103,7 +107,8 @@ def fit(
     from_noise = noise**2 * (share / counts).sum()
     error = np.sqrt(np.maximum(share @ residual**2 - from_noise, 0))
     if noisy:
-        error = error + noise * np.linalg.norm(solve_lower(factor, np.eye(len(factor))[0]))
+        first, _ = scipy.linalg.lapack.dtrtrs(factor, np.eye(len(factor))[0], lower=1)
+        error = error + noise * np.linalg.norm(first)
     return Model(B[0] * spread + centre, (B[1 : n + 1] * spread).T, hessian, spread, error, len(U))
 
 
@@ -112,71 +117,81 @@ def minimise(
     starts: list[np.ndarray],
     radius: float,
     backoff: np.ndarray,
-    G: np.ndarray,
-    h: np.ndarray,
+    half_spaces: tuple[np.ndarray, np.ndarray],
     multipliers: np.ndarray,
     rounds: int = 3,
     keep_slack: float = 0.01,
-) -> tuple[np.ndarray, np.ndarray] | None:
+) -> Solution | None:
     """The u with the least modelled f under modelled c + backoff <= 0, G u <= h and |u_i| <= radius.
 
     A few rounds of sequential quadratic programming on the model from each of `starts`; the best end wins. Of the slack
     at the centre a hundredth is kept, so that rounding cannot push an exactly modelled boundary over. Where the
-    constraints cannot all be met the step reduces their violation. Returns u and the multipliers, or None.
+    constraints cannot all be met the step reduces their violation. The multipliers are those of the constraints.
 
     >>> line = Model(*map(np.array, ([0.0], [[-1.0, 0.0]], [[[1e-3, 0], [0, 1e-3]]], [1.0], [0.0])), points=9)
-    >>> none = np.zeros((0, 2)), np.zeros(0)
-    >>> minimise(line, [np.zeros(2)], 2.0, np.zeros(0), *none, multipliers=np.zeros(0))[0]
+    >>> everywhere = np.zeros((0, 2)), np.zeros(0)
+    >>> minimise(line, [np.zeros(2)], 2.0, np.zeros(0), everywhere, multipliers=np.zeros(0)).x
     array([2., 0.])
     """
-    n = model.gradient.shape[1]
-    r = len(model.value) - 1
+    n, r = model.gradient.shape[1], len(model.value) - 1
+    G, h = half_spaces
     backoff = backoff + 1e-12
     backoff = backoff + keep_slack * np.maximum(-(model.value[1:] + backoff), 0)
-    every_row = np.vstack([np.zeros((r, n)), np.eye(n), -np.eye(n), G])
-    rows, fixed = every_row[:r], every_row[r:]
+    rows = np.vstack([np.zeros((r, n)), np.eye(n), -np.eye(n), G])  # the first r are for the slopes of the constraints
     limits = np.concatenate([np.zeros(r), np.full(2 * n, radius), h])
-    bends = model.hessian[1:].reshape(r, n * n)
     tolerance = 1e-9 + 0.1 * backoff.max(initial=0.0)
-    best: tuple[tuple[float, float], np.ndarray, np.ndarray] | None = None
+    best: tuple[tuple[float, float], Solution] | None = None
     visited: list[np.ndarray] = []
     for start in starts:
         u, lam = np.clip(start, -radius, radius), multipliers
         visited.append(u)
         for _ in range(rounds):
-            slope = model.gradient[0] + model.hessian[0] @ u
-            bend = model.hessian[1:] @ u
-            np.add(model.gradient[1:], bend, out=rows)
-            c = model.value[1:] + (rows - 0.5 * bend) @ u + backoff
-            room = limits - every_row @ u
-            W = _whitening(model.hessian[0] + (np.minimum(lam, 1e8) @ bends).reshape(n, n), slope)
-            answer = None
-            for kept in (0.0, 0.5, 0.9):  # the share of a violation that may stay
-                room[:r] = -np.where(c > 0, (1 - kept) * c, c)
-                answer = whitened_program(W, slope, every_row, room)
-                if answer is not None:
-                    u, lam = u + answer.x, answer.multipliers[:r]
-                    break
-            if answer is None:
-                broken = c > 0
-                if not broken.any():
-                    break
-                A = rows[broken]
-                gauss_newton = A.T @ A
-                gauss_newton += 1e-3 * max(np.trace(gauss_newton) / n, 1e-300) * np.eye(n)
-                answer = quadratic_program(gauss_newton, A.T @ c[broken], fixed, room[r:])
-                if answer is None:
-                    break
-                u = u + answer.x
-            elif any(np.abs(u - other).max() < 1e-6 * radius for other in visited):
-                break  # converged, or where another start has led
+            step = _sequential_step(model, u, lam, backoff, rows, limits)
+            if step is None:
+                break
+            u = u + step[0]
+            if step[1] is not None:
+                lam = step[1]
+                if np.abs(np.array(visited) - u).max(1).min() < 1e-6 * radius:
+                    break  # converged, or where another start has led
             visited.append(u)
         y = model(u[None])[0]
         violation = max(0.0, float(np.max(y[1:] + backoff, initial=0.0)))
         key = (violation if violation > tolerance else 0.0, float(y[0]))
         if np.all(np.isfinite(u)) and (best is None or key < best[0]):
-            best = key, u, np.minimum(lam, 1e8)
-    return None if best is None else best[1:]
+            best = key, Solution(u, np.minimum(lam, 1e8))
+    return None if best is None else best[1]
+
+
+def _sequential_step(
+    model: Model, u: np.ndarray, lam: np.ndarray, backoff: np.ndarray, rows: np.ndarray, limits: np.ndarray
+) -> tuple[np.ndarray, np.ndarray | None] | None:
+    """The step of one quadratic program, with the model's constraints made linear at u, and their multipliers.
+
+    Where the constraints cannot all be met, some of their violation may stay, or else the step reduces it (and there are
+    no multipliers). None where nothing helps.
+    """
+    n, r = len(u), len(model.value) - 1
+    slope = model.gradient[0] + model.hessian[0] @ u
+    bend = model.hessian[1:] @ u
+    slopes = np.add(model.gradient[1:], bend, out=rows[:r])
+    c = model.value[1:] + (slopes - 0.5 * bend) @ u + backoff
+    room = limits - rows @ u
+    curvature = (np.minimum(lam, 1e8) @ model.hessian[1:].reshape(r, n * n)).reshape(n, n)
+    W = _whitening(model.hessian[0] + curvature, slope)
+    for kept in (0.0, 0.5, 0.9):  # the share of a violation that may stay
+        room[:r] = -np.where(c > 0, (1 - kept) * c, c)
+        answer = whitened_program(W, slope, rows, room)
+        if answer is not None:
+            return answer.x, answer.multipliers[:r]
+    broken = c > 0
+    if not broken.any():
+        return None
+    A = slopes[broken]
+    gauss_newton = A.T @ A
+    gauss_newton += 1e-3 * max(np.trace(gauss_newton) / n, 1e-300) * np.eye(n)
+    answer = quadratic_program(gauss_newton, A.T @ c[broken], rows[r:], room[r:])
+    return None if answer is None else (answer.x, None)
 
 
 def _whitening(H: np.ndarray, slope: np.ndarray) -> np.ndarray:
@@ -190,12 +205,43 @@ class LocalModel(NamedTuple):
     """A model around x_k in the coordinates u = factor^-1 (z - x_k) / length."""
 
     model: Model
+    x: np.ndarray
+    factor: np.ndarray
     inverse: np.ndarray
     length: float
 
     def to_u(self, offsets: np.ndarray) -> np.ndarray:
         """Offsets z - x_k, as rows, in the model's coordinates."""
         return offsets @ self.inverse.T / self.length
+
+    def predict(self, offsets: np.ndarray) -> np.ndarray:
+        """All outputs at offsets z - x_k, rows both."""
+        return self.model(self.to_u(offsets))
+
+    def explains(self, offsets: np.ndarray, outputs: np.ndarray, noise: np.ndarray) -> bool | None:
+        """Whether the outputs are no farther from what it predicts than noise takes them from a perfect model in four
+        populations out of five; None where there is too little to tell."""
+        usable = np.isfinite(outputs[:, 0])
+        matters = np.concatenate([[True], self.model.value[1:] + 2 * self.model.spread[1:] > 0]) & (noise > 0)
+        if self.model.points < 1.5 * coefficients(offsets.shape[1]) or not usable.any() or not matters.any():
+            return None
+        miss = (outputs[usable] - self.predict(offsets[usable]))[:, matters] / noise[matters]
+        k, q = len(miss), int(matters.sum())
+        usual = 2 * float(scipy.special.gammaincinv(k / 2, 0.8 ** (1 / q)))
+        return bool(np.max((miss**2).sum(0)) < usual)
+
+    def step(
+        self, half_spaces: tuple[np.ndarray, np.ndarray], radius: float, backoff: np.ndarray, multipliers: np.ndarray,
+        other_starts: np.ndarray | None = None,
+    ) -> Solution | None:  # fmt: skip
+        """The best step z - x_k (`minimise`) within half-spaces of z, looked for from no step and from others (rows)."""
+        G, h = half_spaces
+        to_z = self.factor * self.length
+        starts = [np.zeros(len(self.x))]
+        if other_starts is not None:
+            starts += list(self.to_u(other_starts))
+        best = minimise(self.model, starts, radius, backoff, (G @ to_z, h - G @ self.x), multipliers)
+        return None if best is None else best._replace(x=to_z @ best.x)
 
 
 def local_model(
@@ -204,12 +250,12 @@ def local_model(
     """Fit a model to the evaluated points nearest to x in the metric of the search distribution, or None if there are
     too few. Under noise it takes all within `REACH` spreads, as many as are affordable. It looks through the
     recent part of the archive only, unless asked to look through everything."""
-    n = len(x)
-    if archive.size < n + 3:
+    n, size = len(x), len(archive.points)
+    if size < n + 3:
         return None
     p = coefficients(n)
     noisy = bool(np.any(noise > 0))
-    recent = 0 if everything else max(0, archive.size - (60 if noisy else 10) * p - 800)
+    recent = 0 if everything else max(0, size - (60 if noisy else 10) * p - 800)
     inverse = factor.T / (factor**2).sum(0)[:, None]  # its columns are orthogonal: the axes of the covariance
     U = (archive.points[recent:] - x) @ (inverse.T / spread)
     distance = np.sqrt(np.einsum("ij,ij->i", U, U))
@@ -231,4 +277,4 @@ def local_model(
         model = fit(U[near] / length, archive.outputs[recent:][near], kernel, counts, noise)
     except np.linalg.LinAlgError:  # all points on one line, say: the recombination takes over
         return None
-    return LocalModel(model, inverse, length * spread)
+    return LocalModel(model, x, factor, inverse, length * spread)

@@ -1,0 +1,111 @@
+"""The phase of Steps 1 to 3: sample around x_k, rank the samples, and propose a trial point."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pcces import strategies
+from pcces.blackbox import limits, population
+from pcces.blackbox.batch import TURNS, Batch
+from pcces.blackbox.models.archive import Archive
+from pcces.blackbox.models.quadratic import LocalModel, local_model
+from pcces.blackbox.population import LazyPoints, population_normals
+from pcces.blackbox.state import Trial
+from pcces.core import algorithm
+from pcces.core.barrier import feasible_first, violation
+
+if TYPE_CHECKING:
+    from pcces.blackbox.search import Search
+
+WIDE = 0.03  # steps longer than this may cross from one valley to another
+WIDER = 1.15  # sigma^ES under noise, where the model still fits
+WIDEST = 0.3  # and no wider
+
+
+def ask(search: Search) -> Batch:
+    """Step 1: mirrored directions from the strategy, and the points they lead to."""
+    run, strategy, space, number = search.state.run, search.strategy, search.space, search.state.budget.batches
+    half = search.population // 2
+    normals = population_normals(search.streams, int(run.es.k), half, search.normals, space.dtype)
+    seeds = search.streams.seeds(number, search.population)
+    if search.common_random_numbers:  # mirrored pairs share their seeds
+        seeds = np.concatenate([seeds[:half]] * 2)
+    large = search.population * space.n > population.LAZY_NUMBERS
+    if strategy.lazy and (large or not space.confined):
+        lazy = LazyPoints(normals, strategy, run.strategy, run.es, space)
+        return Batch(lazy if large else np.asarray(lazy), seeds, number, "sample", directions=lazy)
+    directions = algorithm.mirrored(strategy.directions(run.strategy, normals.rows(0, half)))
+    points = space.project(algorithm.sample_points(run.es.x, run.es.sigma_es, directions))
+    directions = (points - run.es.x) / run.es.sigma_es  # what the projection left of them
+    return Batch(space.to_x(points), seeds, number, "sample", directions=directions)
+
+
+def tell(search: Search, batch: Batch, outputs: np.ndarray) -> bool:
+    """Steps 2 and 3: the barrier ranks the samples; the strategy combines them into d_k, or the model finds a better one."""
+    state, options, run = search.state, search.options, search.state.run
+    es, noisy, directions = run.es, state.noise.present, batch.directions
+    assert directions is not None
+    held = None if isinstance(directions, LazyPoints) else directions
+    local = None
+    if search.archive is not None and held is not None:
+        local, outputs = _modelled(search, search.archive, held, outputs)
+    restoring = limits.broken(search, run.incumbent.estimate) > 0
+    f, broken = outputs[:, 0], violation(limits.clearance(search, outputs))
+    if state.f_scale is None:
+        finite = f[np.isfinite(f)]
+        state.f_scale = (float(np.std(finite)) if finite.size > 1 else 0.0) or 1.0
+    by_merit = restoring and options.restoration == "merit"  # as Step 4 will compare
+    fitness = f + options.rho * broken if by_merit else feasible_first(f, broken)
+    usable = np.isfinite(fitness)
+    if usable.any():  # a failed sample must not shift the others
+        fitness[usable] = strategies.SHAPINGS[options.shaping](fitness[usable])
+    if options.shaping == "standardised" and search.common_random_numbers and noisy:
+        spread = float(strategies.pair_spread(fitness))  # the noise that pairs share says nothing about the slope
+        fitness = fitness / spread if spread > 0 else fitness
+    weights = search.strategy.weights(fitness)
+
+    kind, step = search.strategy.name, None
+    d = (
+        directions.combine(weights)
+        if isinstance(directions, LazyPoints)
+        else weights.astype(directions.dtype) @ directions
+    )
+    if local is not None and held is not None:
+        sigma, size = float(es.sigma), math.sqrt(search.space.n)
+        radius = min(size * sigma / local.length, 3 * size)
+        backoff = limits.margin(search) + (0.3 if noisy else 1.0) * local.model.error[1:] - limits.allowance(search)
+        # While steps are wide, it is looked for from the best samples, too.
+        best = es.sigma_es * held[np.lexsort((f, broken))[:2]] if sigma > WIDE else None
+        step = local.step(search.space.half_spaces, radius, backoff, run.multipliers, best)
+    if step is not None:
+        kind, d, run.multipliers = "model", step.x / float(es.sigma), step.multipliers
+    x_trial = search.space.project(algorithm.trial_point(es, d, search.rule))
+    state.trial = Trial(x_trial, kind, d, weights, held)
+    return True
+
+
+def _modelled(
+    search: Search, archive: Archive, directions: np.ndarray, outputs: np.ndarray
+) -> tuple[LocalModel | None, np.ndarray]:
+    """The local model, if it is its turn to propose d_k, and the outputs; under noise what it makes of them."""
+    run, es, noise = search.state.run, search.state.run.es, search.state.noise
+    points = es.x + es.sigma_es * directions
+    archive.add(points, outputs)
+    by_model, by_strategy = run.wins[0] / run.wins[1], run.wins[2] / run.wins[3]
+    chance = max(0.2, by_model / (by_model + by_strategy))  # it proposes more often the more often that succeeds
+    turn = search.streams(TURNS, search.state.budget.batches).random() < chance
+    if not turn and not noise.present:
+        return None, outputs
+    local = local_model(archive, es.x, run.strategy.factor, float(es.sigma_es), noise.deviation)
+    if local is None or not noise.present:
+        return local, outputs
+    fits = local.explains(points - es.x, outputs, noise.deviation)
+    if fits is not None and search.options.sigma_es == "adapted":  # sample as widely as the model still fits
+        factor = WIDER if fits else 1 / WIDER
+        run.spread_floor = min(max(float(es.sigma_es), run.spread_floor) * factor, WIDEST)
+    smooth = local.predict(points - es.x)
+    smooth[~np.isfinite(outputs[:, 0])] = np.inf
+    return local if turn else None, smooth

@@ -1,0 +1,37 @@
+"""The first phase of a run: what is its first point worth, and is there noise?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pcces.blackbox.batch import Batch, repeated
+from pcces.core.estimation import estimate, pool
+
+if TYPE_CHECKING:
+    from pcces.blackbox.search import Search
+
+ENOUGH = 20  # evaluations that show how much noise there is
+
+
+def ask(search: Search) -> Batch:
+    """x_0 twice, where two values that differ would show noise; then more often, to see how much."""
+    run, options = search.state.run, search.options
+    fixed = options.samples if isinstance(options.samples, int) else 0
+    if options.noisy is False:
+        times = max(1, fixed)
+    else:
+        times = max(2, fixed) if run.incumbent.estimate.n == 0 else ENOUGH - 2
+    return repeated(search, run.es.x, times)
+
+
+def tell(search: Search, batch: Batch, outputs: np.ndarray) -> bool:
+    """Take in what came of it; whether that is enough."""
+    state, point = search.state, search.state.run.incumbent
+    point.estimate = pool(point.estimate, estimate(outputs))
+    state.noise = state.noise.learn(point.estimate)
+    if search.archive is not None:
+        point.row = search.archive.record(point.row, state.run.es.x, outputs)
+    unclear = state.noise.present and point.estimate.n < ENOUGH and isinstance(search.options.samples, str)
+    return not (unclear and state.budget.left > 2 * ENOUGH)
