@@ -62,14 +62,13 @@ def program(method: OnPolicy, arena: Any, settings: OnPolicySettings) -> Program
     """A method in this arena."""
     task, policy, problem = arena.task, arena.policy, arena.problem
     net = network(task.observation_size, settings)
-    begin = arena.compiled(
-        partial(method.begin, problem, net, settings), everywhere=True
-    )  # op by op it would take seconds
+    # Op by op it would take seconds.
+    begin = arena.compiled(partial(method.begin, problem, net, settings), everywhere=True)
 
     def learn(state: Any, columns: tuple, key: Array) -> tuple[Any, dict[str, Array]]:
         return method.learn(policy, problem, net, settings, state, epoch_of(state.normalizer, *columns), key)
 
-    learn_compiled = arena.compiled(learn, everywhere=True)
+    learn_compiled = arena.compiled(learn, everywhere=True, shared=True)
 
     def step(state: Any, key: Any) -> tuple[Any, dict[str, Any]]:
         """One epoch."""

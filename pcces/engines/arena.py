@@ -77,8 +77,16 @@ class Arena(Protocol):
     def play(self, groups: Sequence[Group], *args: Any) -> tuple[list[Any], Any]:
         """Play all groups at once: the outcome of each, and what is to be learnt from those that say so."""
 
-    def compiled(self, function: Callable[..., Any], everywhere: bool = False) -> Callable[..., Any]:
-        """A function of arrays, compiled on the device; with workers too where NumPy would be too slow (`everywhere`)."""
+    def each(self, function: Callable[[Array], Array], rows: Array) -> Array:
+        """A function of every row."""
+
+    def compiled(
+        self, function: Callable[..., Any], everywhere: bool = False, shared: bool = False
+    ) -> Callable[..., Any]:
+        """A function of arrays, compiled on the device; with workers too where NumPy would be too slow (`everywhere`).
+
+        `shared`: it sums over the devices that share an iteration.
+        """
 
     def close(self) -> None:
         """Let go of workers."""

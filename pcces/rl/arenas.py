@@ -27,7 +27,7 @@ def arena_and_engine(run: Run, algorithm: Algorithm, settings: Any, seeds: Seque
         from pcces.engines.device import DeviceEngine, configure
 
         configure()
-        arena, program = _device_program(algorithm.name, algorithm.program, run.task, run.shape, run.problem, settings)
+        arena, program = _device_program(algorithm.program, run.task, run.shape, run.problem, settings)
         return arena, DeviceEngine(program, seeds)
     from pcces.engines.stepwise import StepwiseEngine
 
@@ -37,7 +37,7 @@ def arena_and_engine(run: Run, algorithm: Algorithm, settings: Any, seeds: Seque
 
 @functools.lru_cache(maxsize=8)
 def _device_program(
-    name: str, make: Callable[[Any, Any], Program], task: Task, policy: Any, problem: Any, settings: Any
+    make: Callable[[Any, Any], Program], task: Task, policy: Any, problem: Any, settings: Any
 ) -> tuple[Any, Program]:
     """Equal runs share their program, and with it what was compiled of it."""
     from pcces.rl.device_arena import DeviceArena

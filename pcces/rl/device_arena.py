@@ -71,7 +71,13 @@ class DeviceArena:
         """Seeds of episodes, which are keys."""
         return jax.random.split(key, count)
 
-    def compiled(self, function: Callable[..., Any], everywhere: bool = False) -> Callable[..., Any]:
+    def each(self, function: Callable[[Array], Array], rows: Array) -> Array:
+        """A function of every row, side by side."""
+        return jax.vmap(function)(rows)
+
+    def compiled(
+        self, function: Callable[..., Any], everywhere: bool = False, shared: bool = False
+    ) -> Callable[..., Any]:
         """A compiled function of arrays: where it is traced anyway, it becomes a part of what is traced."""
         return jax.jit(function)
 
@@ -112,8 +118,7 @@ class DeviceArena:
         seen = observed(trajectory, normalizer.mean)
         if learning.kind == "observations":
             return observations_only(Seen(*summed(seen)))
-        first_axes = (jnp.moveaxis(a, 1, 0) for a in (trajectory.observations, trajectory.costs))
-        observations, costs = first_axes
+        observations, costs = (jnp.moveaxis(a, 1, 0) for a in (trajectory.observations, trajectory.costs))
         lesson = lesson_of(
             self.policy, learning, seen, x, normalizer, observations, jnp.moveaxis(trajectory.actions, 0, -2),
             trajectory.rewards, costs, trajectory.alive.astype(jnp.float32), self.discount, self.task.max_steps,

@@ -20,9 +20,7 @@ from pcces.envs.task import Continuous, Discrete
 
 Array = Any
 
-NARROW = (
-    32  # inputs of a layer up to which a population's layer is summed term by term: 4 times as fast as small products
-)
+NARROW = 32  # inputs up to which a population's layer is summed term by term: 4 times as fast as small products
 FEW = 8  # rows up to which sums over rows are written out
 LOG_STD = (-5.0, 2.0)  # limits of the Gaussian head's log standard deviation
 

@@ -246,7 +246,7 @@ def with_stride(
     several, repeats, xp = lengthened(d, stride, settings), settings.stride_episodes, array_namespace(d)
     if len(several) == 1:
         return several[0], []
-    points = xp.stack([trial_point(learner, several[i], settings) for i in range(len(several))])
+    points = arena.each(lambda row: trial_point(learner, row, settings), several)
     seeds = arena.seeds(arena.following(key), repeats)
     (outcome,), _ = arena.play([Group(points, xp.concat([seeds] * len(points)))], learner.normalizer)
     y = xp.mean(xp.reshape(arena.outputs(outcome), (len(points), repeats, -1)), axis=1)

@@ -111,7 +111,13 @@ class WorkerArena:
         """Seeds of episodes."""
         return key.generator.integers(2**31, size=count)
 
-    def compiled(self, function: Callable[..., Any], everywhere: bool = False) -> Callable[..., Any]:
+    def each(self, function: Callable[[np.ndarray], np.ndarray], rows: np.ndarray) -> np.ndarray:
+        """A function of every row, one after the other."""
+        return np.stack([function(row) for row in rows])
+
+    def compiled(
+        self, function: Callable[..., Any], everywhere: bool = False, shared: bool = False
+    ) -> Callable[..., Any]:
         """The function itself, on NumPy; or compiled, and with NumPy's arrays going out."""
         if not everywhere:
             return function
@@ -120,7 +126,7 @@ class WorkerArena:
         from pcces.engines.device import alone, configure
 
         configure()
-        program = alone(function)
+        program = alone(function) if shared else jax.jit(function)
         return lambda *args: jax.tree.map(np.asarray, program(*args))
 
     # -- playing ---------------------------------------------------------------------------------------------------------
