@@ -29,6 +29,21 @@ def test_a_claim_of_higher_returns_is_judged_by_intervals(tmp_path):
     assert most.verdict == "not reached" and "on 0 of 1 tasks" in most.parts[-1].said
 
 
+def test_half_of_the_tasks_are_not_most_of_them(tmp_path):
+    store, tasks = Store(tmp_path), ("CartPole-v0", "Acrobot-v1", "Pendulum-v1")
+    e = experiment(*(Arm(task, algorithm) for task in tasks for algorithm in ("pcces", "openes")))
+    for task in tasks:
+        store.add(Arm(task, "openes"), [record(i, 10.0 + i) for i in range(3)], WHERE)
+        store.add(Arm(task), [record(i, 20.0 + i) for i in range(3)], WHERE)
+    for equal, holds in ((tasks[:1], True), (tasks[:2], False)):
+        for task in equal:
+            store.add(Arm(task), [record(i, 10.0 + i) for i in range(3)], WHERE)
+        assert claims.higher_on_most(e, results_of(e, store)).parts[-1].holds is holds
+    two_tasks = replace(e, arms=[arm for arm in e.arms if arm.task != tasks[0]])
+    half = claims.higher_on_most(two_tasks, results_of(two_tasks, store)).parts[-1]
+    assert not half.holds and "on 1 of 2 tasks" in half.said
+
+
 def test_more_steps_are_no_merit(tmp_path):
     store = study(tmp_path, openes=10.0)
     ours = Arm("CartPole-v0", population=40)
@@ -86,7 +101,8 @@ def test_results_of_fewer_iterations_stand_in_and_are_named(tmp_path):
     )
     store.add(Arm("CartPole-v0", population=40, iterations=5), [record(1, 6.0)], WHERE)
     assert results_of(experiment(arm), store)[0].ran.iterations == 5  # two seeds say more than one that ran for longer
-    assert results_of(experiment(arm, seeds=1), store)[0].ran.iterations == 20  # where one is asked for they do not
+    one_seed = results_of(experiment(arm, seeds=1), store)[0]  # where one is asked for they do not
+    assert one_seed.ran.iterations == 20 and not one_seed.full  # all seeds, but not all iterations
 
 
 def safe(folder, our_cost, their_last_cost, their_return=250.0):
@@ -109,7 +125,8 @@ def test_feasible_where_others_are_not(tmp_path):
     *_, own, on_the_way, steps = e.judge(e, results).remarks
     assert own == "Runs of PCCES that end training above the limit: 0 of 3." and "after equally many steps: " in steps
     assert "not clearly different in 1" in on_the_way
-    for our_cost, last, returns, wrong in ((31.0, 40.0, 250.0, 0), (20.0, 29.0, 250.0, 1), (20.0, 40.0, 350.0, 2)):
+    cases = ((31.0, 40.0, 250.0, 0), (20.0, 29.0, 250.0, 1), (20.0, 30.0, 250.0, 1), (20.0, 40.0, 350.0, 2))
+    for our_cost, last, returns, wrong in cases:  # a cost of 30 is no more than allowed
         e, results = safe(tmp_path, our_cost, last, returns)
         holds = [part.holds for part in e.judge(e, results).parts]
         assert holds == [number != wrong for number in range(3)]
@@ -173,6 +190,11 @@ def test_mu_matters_when_it_changes_much(tmp_path):
         store.add(arm, [record(i, 100.0 + shift + noise[i % 5]) for i in e.numbers], WHERE)
     words, finding = judged(e, results_of(e, store))
     assert words == "reproduced" and "AntBulletEnv-v0 2.00" in finding.parts[2].said
+    small_step = next(arm for arm in e.arms if arm.task == "Acrobot-v1" and arm.resolved()["mu"] == 2e-4)
+    store.add(small_step, [record(i, 90.0) for i in e.numbers], WHERE)
+    words, finding = judged(e, results_of(e, store))
+    assert words == "not reached" and [part.holds for part in finding.parts] == [False, True, True]
+    assert "1 of 6 tasks: Acrobot-v1 -10.0" in finding.parts[0].said
 
 
 def test_marks_are_reached_by_the_mean(tmp_path):
@@ -185,6 +207,8 @@ def test_marks_are_reached_by_the_mean(tmp_path):
     text = section(e, results_of(e, store), tmp_path / "img", tmp_path)
     assert "mark: return" in text and "The paper:" not in text
     assert [(m.value, m.goal) for m in charts.panels(e, results_of(e, store))[0].limits] == [(200.0, True)]
+    store.add(e.arms[0], [record(i, 200.0) for i in e.numbers], WHERE)
+    assert judged(e, results_of(e, store))[0] == "reproduced"  # exactly
     store.add(e.arms[0], [record(e.numbers[0], 100.0)], WHERE)
     assert judged(e, results_of(e, store))[0] == "not reached"
 

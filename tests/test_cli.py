@@ -13,6 +13,7 @@ import time
 
 import numpy as np
 import pytest
+import typer
 from small import IMPOSSIBLE, LOOSE, SMALL, environment, pcces, start
 from typer.testing import CliRunner
 
@@ -70,7 +71,7 @@ def test_several_seeds_in_json_and_a_run_that_cannot_be_certified_says_so(two_se
 def test_several_seeds_end_with_a_table(two_seeds, capsys):
     folder = two_seeds.folder
     runs = [load(folder / f"seed-{seed}") for seed in (0, 1)]
-    with pytest.raises(Exception) as end:
+    with pytest.raises(typer.Exit) as end:
         conclude(runs, folder, as_json=False)
     assert end.value.exit_code == 1
     head, first, second, mean, count, _ = capsys.readouterr().out.splitlines()
@@ -79,6 +80,14 @@ def test_several_seeds_end_with_a_table(two_seeds, capsys):
     assert second.split()[0] == "1" and mean.split()[0] == "mean"
     assert float(mean.split()[1]) == pytest.approx(np.mean([run.final["return"] for run in runs]), rel=1e-3)
     assert count == "0 of 2 certified with 95 % confidence"
+
+
+def test_one_policy_that_is_not_certified_is_enough_for_the_exit_code(trained, two_seeds, capsys):
+    good, bad = load(trained.folder), load(two_seeds.folder / "seed-0")
+    conclude([good], trained.folder, as_json=False)
+    with pytest.raises(typer.Exit) as end:
+        conclude([good, bad], trained.folder, as_json=True)
+    assert end.value.exit_code == 1 and '"certified": 1' in capsys.readouterr().out
 
 
 def test_a_finished_run_resumed_says_what_it_said_and_does_nothing(trained):
@@ -260,6 +269,8 @@ def test_render(trained, tmp_path):
     with Image.open(tmp_path / "a.gif") as film:
         assert film.n_frames == said["frames"] == -(-said["steps"] // 2) + 1  # 50 steps a second, every other one
         assert film.info["duration"] == 40 and film.size == (600, 428)
+        film.seek(film.n_frames - 1)
+        assert film.info["duration"] == 1500  # the end stands still for a moment
     assert set(said["costs"]) == {"off_centre"}
     again = json.loads(here("render", trained.folder, "--out", tmp_path / "b.gif", "--seed", 3, "--json").stdout)
     greedy = json.loads(

@@ -19,7 +19,7 @@ from pcces.core.theory import Constants
 from pcces.envs import make
 from pcces.envs.simulator import simulator
 from pcces.report import Chart, Charts, Details, Dot, Dots, LimitLine, Page, Picture, Series, Table, Verdict, search
-from pcces.rl.film import film, ordinary_film, typical
+from pcces.rl.film import Film, film, ordinary_film, typical
 from pcces.rl.folder import load
 from pcces.studies.catalogue import EXPERIMENTS, FIRST_SEED
 from pcces.studies.policies import keep
@@ -96,6 +96,20 @@ def test_a_page_says_red_when_a_certificate_does_not_hold_and_grey_when_there_is
     assert '<section class="verdict open">' in report.make_page([unfinished]).html()
 
 
+def test_the_film_is_of_the_best_certified_policy(run):
+    luckier = replace(run, final=run.final | {"return": 1e6}, certificate=replace(run.certificate, holds=False))
+    worse = replace(run, final=run.final | {"return": -1e6})
+    filmed = []
+
+    def film_of(run):
+        filmed.append(run)
+        return Film(b"GIF89a", 1, 1, 1.0, (0.0,))
+
+    assert report.at_work([luckier, worse, run, worse], "", film_of)[0].data == b"GIF89a"
+    assert filmed == [run]
+    assert report.at_work([replace(run, certificate=None)], "", film_of) == [] and len(filmed) == 1
+
+
 def test_a_task_that_cannot_be_drawn_still_gets_its_report(run, tmp_path):
     class Undrawable(type(make("CartSafe-v0"))):
         def draw(self, state):
@@ -155,6 +169,25 @@ def test_the_lyapunov_function_of_a_run_without_noise_falls():
     assert np.all(np.asarray(phi.y) > 0) and phi.y[-1] < 1e-6 * phi.y[0]
     constants = Constants.for_rule(res.rule.kappa, res.rule.gamma)
     assert phi.y[3] == pytest.approx(constants.lyapunov(res.history["fun"][3], res.history["sigma"][3]))
+
+
+def test_points_that_break_their_limits_have_no_place_in_the_objectives_curve():
+    res = pcces.minimize(lambda x: (x[0], 1.0 - x[0]), [-3.0], bounds=[(-4, 4)], max_evaluations=400, rng=0)
+    feasible = res.history["feasible"].astype(bool)
+    assert not feasible[0] and feasible[-1]
+    (objective,) = search.charts(res)[0].series
+    assert np.array_equal(np.isnan(objective.y), ~feasible)
+
+
+def test_a_limit_far_away_does_not_squeeze_the_data_of_a_picture(tmp_path):
+    series = [Series("a", [0, 1], [2.0, 3.0])]
+
+    def drawn(*limits):
+        return report.draw([Chart("c", series, limits)], tmp_path / "c.png").read_bytes()
+
+    alone = drawn()
+    assert drawn(LimitLine(1e6, "far", always=False)) == alone != drawn(LimitLine(2.5, "near", always=False))
+    assert drawn(LimitLine(1e6, "far")) != alone
 
 
 def test_a_search_that_goes_on_is_reported_from_its_file(tmp_path):

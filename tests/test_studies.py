@@ -126,6 +126,11 @@ def test_algorithms_without_a_population_stand_beside_those_that_have_one(tmp_pa
     assert [s.name for s in cost.series] == ["PCCES, mean of 3", "CPO, mean of 3", "OpenES, mean of 3"]
     assert len({s.colour for s in cost.series}) == 3 and len(set(charts.COLOURS.values())) == len(charts.COLOURS)
     assert [pair.theirs.asked.algorithm for pair in comparisons(results)] == ["cpo", "openes"]
+    other = Arm("CartSafe-v0", "asebo", population=40, threshold=30.0)
+    store.add(other, [record(i, 100.0 + i, 20.0) for i in range(3)], WHERE)
+    e = experiment(*arms, other)
+    pairs = comparisons(results_of(e, store))
+    assert [pair.theirs.asked.algorithm for pair in pairs] == ["cpo", "openes"]  # 40 samples are not 256
 
 
 def test_the_whole_page_without_results_and_twice_the_same(tmp_path):

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import ttest_1samp
 
 from pcces.studies.statistics import (
     band,
@@ -31,6 +32,14 @@ def test_one_seed_says_nothing_of_others():
     for gap in (mean_interval([9.0]), difference({0: 9.0, 1: 1.0}, {0: 1.0}), beside_paper([9.0], 1.0, 0.1, seeds=5)):
         assert gap.middle > 0 and verdict(gap) == "no clear difference"
     assert all(np.array_equal(part, [9.0, 8.0]) for part in band([[9.0, 8.0]]))
+
+
+def test_what_is_left_after_the_clearest_is_tested_more_gently():
+    """Holm's procedure: the second of two has to pass the test of one."""
+    clearest, second = [10.0, 10.1, 9.9, 10.0], [1.0, 2.0, 3.0, 0.9]
+    assert 0.025 < ttest_1samp(second, 0.0).pvalue < 0.05
+    assert clear_at_once([second, clearest]) == ["higher", "higher"]
+    assert clear_at_once([second, [1.0, -1.0, 0.5, -0.4]]) == ["no clear difference"] * 2
 
 
 def test_a_t_test_of_values_that_are_alike_has_an_answer():

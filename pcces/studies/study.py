@@ -34,8 +34,8 @@ class Job:
 
     @property
     def weight(self) -> float:
-        """About how much work it is, beside other jobs: certificates count as a tenth of the iterations."""
-        return 1.1 * self.arm.iterations * len(self.seeds) * (self.arm.population or 40)
+        """About how much work it is, beside other jobs."""
+        return self.arm.iterations * len(self.seeds) * (self.arm.population or 40)
 
     @property
     def finished(self) -> bool:
@@ -44,7 +44,7 @@ class Job:
 
     @property
     def share(self) -> float:
-        """The part of it that is done."""
+        """The part of it that is done; a certificate counts as a tenth of the iterations."""
         return 1.0 if self.finished else self.done / self.arm.iterations / 1.1
 
     @property
