@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 from dataclasses import replace
 
 import pytest
@@ -33,8 +34,9 @@ def test_every_iteration_is_in_the_event_file_and_nothing_twice(trained, tmp_pat
     for tag, column in SHOWN.items():
         assert [event.step for event in curves[tag]] == list(range(200))
         assert [event.value for event in curves[tag]] == pytest.approx(run.metrics[column])
+    assert curves["search/sigma"][-1].wall_time == pytest.approx(time.time() + run.metrics["seconds"][-1], abs=60)
     times = [event.wall_time for event in curves["search/sigma"]]
-    assert [time - times[0] for time in times] == pytest.approx(
+    assert [at - times[0] for at in times] == pytest.approx(
         [seconds - run.metrics["seconds"][0] for seconds in run.metrics["seconds"]], abs=1e-5
     )
 
