@@ -242,6 +242,7 @@ def test_without_the_forcing_function_the_step_size_does_not_vanish():
 )
 def test_options_that_give_up_the_theorem_warn(options, words):
     assert [words in line for line in lost_assumptions(make_options(**options))] == [True]
+    assert [words in line for line in pcces.Optimizer([1.0], **options).lost_assumptions] == [True]  # it does not warn
     with pytest.warns(TheoryWarning, match="the convergence theorem no longer applies") as caught:
         pcces.minimize(lambda x: x[0] ** 2, [1.0], max_evaluations=30, rng=0, **options)
     assert len(caught) == 1 and words in str(caught[0].message)

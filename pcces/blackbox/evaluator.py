@@ -12,7 +12,6 @@ import pickle
 import reprlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from types import TracebackType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -268,9 +267,7 @@ class Evaluator:
     def __enter__(self) -> Evaluator:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:

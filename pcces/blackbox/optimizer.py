@@ -220,8 +220,9 @@ class Optimizer:
         if self._given["strategy"] is None:
             raise ValueError("only strategies given by name can be saved")
         search, space, scale = self.search, self.space, self._given["scale"]
+        pairs = np.column_stack([space.lower, space.upper]).tolist()
         arguments = self._given | {
-            "bounds": _plain_bounds(space) if space.bounded else None,
+            "bounds": [[None if math.isinf(v) else v for v in pair] for pair in pairs] if space.bounded else None,
             "linear": [_plain_linear(constraint) for constraint in self._given["linear"]],
             "scale": None if scale is None else np.broadcast_to(np.asarray(scale, dtype=float), space.n).tolist(),
             "equalities": self.equalities,
@@ -291,10 +292,6 @@ def ask_and_tell(
     if result.failures and evaluate.last_error:
         result["message"] += f" (the last one with {evaluate.last_error})"
     return result
-
-
-def _plain_bounds(space: Space) -> list[list[float | None]]:
-    return [[None if math.isinf(v) else float(v) for v in pair] for pair in zip(space.lower, space.upper)]
 
 
 def _plain_linear(constraint: LinearConstraint) -> list[Any]:

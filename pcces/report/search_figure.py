@@ -15,53 +15,46 @@ def plot_search(result: Any, path: Any = None) -> Any:
     history = result.history
     if len(history) == 0:
         raise ValueError("there is no history to draw: no iteration was finished")
-    x = history["evaluations"]
-    constr = history["constr"]
+    x, fun, constr, trial = (history[name] for name in ("evaluations", "fun", "constr", "samples_trial"))
+    feasible, success = history["feasible"].astype(bool), history["success"].astype(bool)
     figure = Figure(figsize=(9, 6.5), layout="constrained")
-    axes = figure.subplots(2, 2, sharex=True)
-    feasible = history["feasible"].astype(bool)
-    fun = history["fun"].astype(float)
+    (objective, constraints), (steps, samples) = figure.subplots(2, 2, sharex=True)
 
-    ax = axes[0, 0]
-    ax.plot(x, np.where(feasible, fun, np.nan), color="C0", lw=1.5, label="feasible")
-    ax.plot(x, np.where(feasible, np.nan, fun), color="C3", lw=1.5, label="infeasible")
-    ax.axhline(result.fun, color="0.5", lw=0.8, ls="--", label="answer")
-    ax.set_title("objective of the incumbent", loc="left", fontsize=10)
-    ax.legend(fontsize=8, frameon=False)
+    objective.set_title("objective of the incumbent", loc="left", fontsize=10)
+    objective.plot(x, np.where(feasible, fun, np.nan), color="C0", lw=1.5, label="feasible")
+    objective.plot(x, np.where(feasible, np.nan, fun), color="C3", lw=1.5, label="infeasible")
+    objective.axhline(result.fun, color="0.5", lw=0.8, ls="--", label="answer")
 
-    ax = axes[0, 1]
-    if constr.ndim == 2 and constr.shape[1]:
+    if constr.shape[1]:
         shown = constr[:, :12]
-        ax.plot(x, shown, lw=1.2)
-        ax.axhline(0, color="C3", lw=1, ls="--")
+        constraints.set_title("constraints of the incumbent (≤ 0 is feasible)", loc="left", fontsize=10)
+        constraints.plot(x, shown, lw=1.2)
+        constraints.axhline(0, color="C3", lw=1, ls="--")
         finite = shown[np.isfinite(shown)]
         if finite.size:
             low, high = np.percentile(finite, [2, 98])
             pad = 0.1 * max(high - low, 1e-12)
-            ax.set_ylim(min(low, 0) - pad, max(high, 0) + pad)
-        ax.set_title("constraints of the incumbent (≤ 0 is feasible)", loc="left", fontsize=10)
+            constraints.set_ylim(min(low, 0) - pad, max(high, 0) + pad)
     else:
-        ax.text(0.5, 0.5, "no constraints", ha="center", va="center", transform=ax.transAxes, color="0.5")
+        constraints.text(
+            0.5, 0.5, "no constraints", ha="center", va="center", transform=constraints.transAxes, color="0.5"
+        )
 
-    ax = axes[1, 0]
-    ax.semilogy(x, history["sigma"], color="C0", lw=1.2, label="step size σ")
-    ax.semilogy(x, history["sigma_es"], color="C1", lw=1.2, label="spread of the samples σ$^{ES}$")
-    ax.set_xlabel("evaluations")
-    ax.set_title("step sizes", loc="left", fontsize=10)
-    ax.legend(fontsize=8, frameon=False)
+    steps.set_title("step sizes", loc="left", fontsize=10)
+    steps.semilogy(x, history["sigma"], color="C0", lw=1.2, label="step size σ")
+    steps.semilogy(x, history["sigma_es"], color="C1", lw=1.2, label="spread of the samples σ$^{ES}$")
 
-    ax = axes[1, 1]
-    success = history["success"].astype(bool)
-    trial = history["samples_trial"]
-    ax.semilogy(x[success], trial[success], ".", color="C2", ms=4, label="accepted")
-    ax.semilogy(x[~success], trial[~success], ".", color="0.7", ms=3, label="rejected")
-    ax.set_xlabel("evaluations")
-    ax.set_title("evaluations spent on each trial point", loc="left", fontsize=10)
-    ax.legend(fontsize=8, frameon=False)
+    samples.set_title("evaluations spent on each trial point", loc="left", fontsize=10)
+    samples.semilogy(x[success], trial[success], ".", color="C2", ms=4, label="accepted")
+    samples.semilogy(x[~success], trial[~success], ".", color="0.7", ms=3, label="rejected")
+    samples.yaxis.set_major_formatter(ScalarFormatter())
+    samples.yaxis.set_minor_formatter(NullFormatter())
 
-    axes[1, 1].yaxis.set_major_formatter(ScalarFormatter())
-    axes[1, 1].yaxis.set_minor_formatter(NullFormatter())
-    for ax in axes.flat:
+    for ax in (objective, steps, samples):
+        ax.legend(fontsize=8, frameon=False)
+    for ax in (steps, samples):
+        ax.set_xlabel("evaluations")
+    for ax in figure.axes:
         ax.spines[["top", "right"]].set_visible(False)
         ax.grid(alpha=0.25, lw=0.6)
     figure.suptitle(str(result.certificate), fontsize=10)
