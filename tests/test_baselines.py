@@ -34,6 +34,7 @@ from pcces.policies import ALGORITHMS as NAMES
 from pcces.policies import prepare, train
 from pcces.rl import critics as critic_networks
 from pcces.rl import epochs, improvement, training
+from pcces.rl.algorithm import PCCES
 from pcces.rl.batch_worker import BatchedWorker
 from pcces.rl.device_arena import DeviceArena
 from pcces.rl.folder import load
@@ -42,6 +43,7 @@ from pcces.rl.outcome import Outcome
 from pcces.rl.policy import Policy, forward, log_softmax, softmax
 from pcces.rl.problem import problem_for
 from pcces.rl.rollout import Acting, kernel_episode, rollout
+from pcces.rl.settings import Start
 from pcces.rl.worker import Chunk, Episode, EpisodeWorker, Played, Shared, Steps
 from pcces.rl.worker_arena import WorkerArena
 from pcces.rl.worker_epoch import laid_out, rounds
@@ -347,6 +349,7 @@ def test_an_epoch_is_full_and_its_first_episodes_are_the_plain_rollout():
     whole = np.moveaxis(np.asarray(trajectory.observations[:200]), 1, 0)
     assert np.allclose(seen[:, :200][:, first], whole[:, first], atol=0.01)  # rounding grows with time
     # Every row is a step of the task, also the last of a column; where it ends, the next row is a start.
+    np.testing.assert_allclose(epoch.seen.total, seen[:, :200].sum((1, 2)), rtol=1e-3, atol=0.1)
     assert float(epoch.seen.count) == count * 200 and np.allclose(epoch.weights, 1 / (count * 200))
     after = quick(jax.vmap(jax.vmap(lambda s, a: task.step(s, a, keys[0]), -1, -1), -1, -1))(seen[:, :200], actions)
     assert np.array_equal(going, ~np.asarray(after.terminated))
@@ -915,6 +918,12 @@ def test_the_tasks_given_to_omnisafe_are_ours(name):
 
 
 # -- settings ----------------------------------------------------------------------------------------------------------
+
+
+def test_evolution_strategies_start_where_pcces_starts_whatever_their_weight_decay():
+    for settings in (openes.OpenESSettings(l2=0.5), asebo.ASEBOSettings(l2=0.5)):
+        assert Start.of(settings) == Start.of(PCCES.settings())
+    assert Start.of(PCCES.settings(l2=0.5, rho=2.0))[-2:] == (2.0, 0.5)
 
 
 @pytest.mark.parametrize("name", BASELINES)

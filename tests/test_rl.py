@@ -575,6 +575,8 @@ def test_an_unsafe_policy_is_refused_and_a_safe_one_certified():
         certificate = certify.certify(problem, outcome, certify.ranges(task, policy, problem, x))
         assert certificate.holds is expected
         assert certificate.method == "betting"
+        looks = [certify.certify(problem, outcome, certify.ranges(task, policy, problem, x), look=n) for n in (1, 2)]
+        assert certificate.upper_bounds < looks[0].upper_bounds < looks[1].upper_bounds  # they share the confidence
 
 
 @pytest.mark.parametrize("threshold", [0.1, 0.7, 2.3, 64.3872])

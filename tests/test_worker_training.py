@@ -158,6 +158,7 @@ def test_workers_learn_from_an_episode_what_the_device_learns(name):
     together = joined(lessons)
     scale = np.abs(together.gradient).max()
     np.testing.assert_allclose(gradient, together.gradient, rtol=1e-3, atol=1e-4 * scale)
+    np.testing.assert_allclose(critic.gram, together.gram, rtol=1e-3, atol=1e-4 * np.abs(together.gram).max())
     np.testing.assert_allclose(critic.moment, together.moment, rtol=1e-3, atol=1e-4 * np.abs(together.moment).max())
     assert together.states.shape == (task.observation_size, batch * surrogate.STATES)
     _, here, _ = step.guidance(policy, learner, together, settings)
