@@ -2,6 +2,7 @@
 
 import json
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -138,6 +139,25 @@ def saved(tmp_path):
         opt.tell(batch, *values(batch, 0.1))
     opt.save(tmp_path / "run" / "search.npz")  # folders are made
     return tmp_path / "run" / "search.npz"
+
+
+def test_a_file_written_before_the_state_had_groups_goes_on():
+    """Written in the middle of a trial by the first version, after 11 batches of `values` with noise 0.1."""
+    path = Path(__file__).parent / "data" / "search-of-before.npz"
+    opt, (arrays, data) = pcces.Optimizer.load(path), storage.load(path, "pcces search")
+    state, archive = opt.state, opt.search.archive
+    again, scalars = state.plain()
+    again |= opt.history.arrays() | {"archive_points": archive.points, "archive_outputs": archive.outputs}
+    again |= {"archive_counts": archive.counts, "x0": opt.space.x0}
+    assert scalars == data["memory"]
+    assert all(np.array_equal(again[name], array) for name, array in arrays.items()) and len(arrays) > 30
+    assert (state.phase, state.budget.evaluations, state.budget.left, len(opt.history)) == ("trial", 72, 178, 1)
+    assert state.noise.present and state.noise.deviation == pytest.approx([0.1, 0.1], rel=0.3)
+    trial, batch = state.trial, opt.ask()
+    assert trial.point.estimate.n == 8 == len(trial.samples) and np.allclose(trial.d, trial.weights @ trial.directions)
+    assert np.array_equal(batch.points[0], opt.space.to_x(trial.x if batch.at_trial else state.run.es.x))
+    finish(opt, noise=0.1)
+    assert opt.result.success and 72 < opt.result.nfev <= 250
 
 
 def test_files_hold_no_pickle(saved):
