@@ -99,7 +99,7 @@ def test_the_incumbent_is_judged_by_as_many_episodes_as_the_trial_point_and_with
     x_trial = arena.played[1][0].points[0]
     assert metrics["f"] == pytest.approx(5 + 0.1 * POLICY.size)  # seeds 4 to 6: the other two are for the metrics alone
     assert metrics["trial_f"] == pytest.approx(5 + 0.1 * x_trial @ x_trial)
-    assert x_trial @ x_trial < POLICY.size  # the samples differ in nothing but their weights
+    assert x_trial @ x_trial < 0.9 * POLICY.size  # the samples differ in nothing but their weights
     assert metrics["samples"][:, 0].tolist() == [4, 5, 6, 7, 8]  # what is reported is without the penalty on weights
 
 
