@@ -154,7 +154,9 @@ def test_a_file_written_before_the_state_had_groups_goes_on():
     assert (state.phase, state.budget.evaluations, state.budget.left, len(opt.history)) == ("trial", 72, 178, 1)
     assert state.noise.present and state.noise.deviation == pytest.approx([0.1, 0.1], rel=0.3)
     trial, batch = state.trial, opt.ask()
-    assert trial.point.estimate.n == 8 == len(trial.samples) and np.allclose(trial.d, trial.weights @ trial.directions)
+    assert trial.point.estimate.n == 8 == len(trial.samples) and trial.kind == "model"
+    assert np.allclose(trial.x, state.run.es.x + state.run.es.sigma * trial.d)
+    assert trial.weights.shape == (14,) and trial.directions.shape == (14, 3)
     assert np.array_equal(batch.points[0], opt.space.to_x(trial.x if batch.at_trial else state.run.es.x))
     finish(opt, noise=0.1)
     assert opt.result.success and 72 < opt.result.nfev <= 250
