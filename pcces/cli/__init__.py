@@ -22,16 +22,9 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 for command in (
-    train.train,
-    evaluate.evaluate,
-    certify.certify,
-    plot.plot,
-    report.report,
-    render.render,
-    reproduce.reproduce,
-    envs.envs,
-    bench.bench,
-):
+    train.train, evaluate.evaluate, certify.certify, plot.plot, report.report, render.render, reproduce.reproduce,
+    envs.envs, bench.bench,
+):  # fmt: skip
     app.command()(command)
 
 

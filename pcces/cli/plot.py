@@ -7,15 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pcces.cli.common import (
-    Json,
-    Modules,
-    RunFolders,
-    announce,
-    loaded,
-    refusing,
-    together,
-)
+from pcces.cli.common import Json, Modules, RunFolders, announce, loaded, refusing, together
 
 
 def plot(

@@ -7,16 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pcces.cli.common import (
-    CostAddress,
-    Greedy,
-    Json,
-    Modules,
-    RunFolder,
-    announce,
-    playable,
-    refusing,
-)
+from pcces.cli.common import CostAddress, Greedy, Json, Modules, RunFolder, announce, playable, refusing
 
 
 def render(

@@ -13,13 +13,8 @@ NAME = "events.out.tfevents.pcces"
 class FollowedRun(Protocol):
     """What is needed of a run."""
 
-    @property
-    def path(self) -> Path | None:
-        """Its folder."""
-
-    @property
-    def metrics(self) -> dict[str, list[float]]:
-        """What was noted, an entry an iteration."""
+    path: Path | None  # its folder
+    metrics: dict[str, list[float]]  # what was noted, an entry an iteration
 
 
 class TensorBoard:

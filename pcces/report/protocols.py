@@ -30,29 +30,15 @@ class ReportedLimits(Protocol):
 class ReportedRun(Protocol):
     """A training run, finished or not."""
 
-    @property
-    def config(self) -> dict[str, Any]:
-        """What was asked for: task, algorithm, preset, seed, settings and so on."""
-
-    @property
-    def task(self) -> Task | Simulator:
-        """What was learnt."""
+    config: dict[str, Any]  # what was asked for: task, algorithm, preset, seed, settings and so on
+    task: Task | Simulator
+    metrics: dict[str, list[float]]  # what was noted, an entry an iteration
+    certificate: Certificate | None  # None until the run is finished
+    final: dict[str, Any]  # means and standard errors over the certificate's episodes, once there are any
 
     @property
     def problem(self) -> ReportedLimits:
         """What was to be kept."""
-
-    @property
-    def metrics(self) -> dict[str, list[float]]:
-        """What was noted, an entry an iteration."""
-
-    @property
-    def certificate(self) -> Certificate | None:
-        """None until the run is finished."""
-
-    @property
-    def final(self) -> dict[str, Any]:
-        """Means and standard errors over the certificate's episodes; empty until the run is finished."""
 
     def limits(self) -> list[str]:
         """What the certificate says of each limit, in words."""

@@ -4,19 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from pcces.report import (
-    Chapter,
-    Chart,
-    Charts,
-    Contents,
-    Details,
-    Folded,
-    Marked,
-    Page,
-    Section,
-    Table,
-    Verdict,
-)
+from pcces.report import Chapter, Chart, Charts, Contents, Details, Folded, Marked, Page, Section, Table, Verdict
 from pcces.studies.arm_results import ArmResult, machine, results_of
 from pcces.studies.catalogue import EXPERIMENTS, HEADLINES
 from pcces.studies.charts import glance_charts, outcomes, panels, panels_beside, trace_charts
@@ -24,14 +12,7 @@ from pcces.studies.claims import EXCEEDED, NOT_REACHED, REPRODUCED, Finding
 from pcces.studies.experiment import Experiment
 from pcces.studies.policies import films
 from pcces.studies.store import Store
-from pcces.studies.tables import (
-    AT_A_GLANCE,
-    Rows,
-    comparison_table,
-    final_table,
-    glance_table,
-    machines_and_time,
-)
+from pcces.studies.tables import AT_A_GLANCE, Rows, comparison_table, final_table, glance_table, machines_and_time
 from pcces.studies.verdicts import answer, complete, how_much, judged, together
 
 BANDS = "Every point is a mean over fresh episodes of the policies of a few iterations; lines are means over seeds, bands their 95 % bootstrap intervals."

@@ -14,14 +14,7 @@ from pcces.studies.charts import glance_charts, outcomes, panels, panels_beside
 from pcces.studies.claims import Finding
 from pcces.studies.experiment import Experiment
 from pcces.studies.store import Store
-from pcces.studies.tables import (
-    AT_A_GLANCE,
-    Rows,
-    comparison_table,
-    final_table,
-    glance_table,
-    machines_and_time,
-)
+from pcces.studies.tables import AT_A_GLANCE, Rows, comparison_table, final_table, glance_table, machines_and_time
 from pcces.studies.verdicts import answer, how_much, judged, together
 
 ALT = "return and cost during training, with 95 % bands over seeds"

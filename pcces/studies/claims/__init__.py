@@ -9,21 +9,7 @@ from pcces.studies.claims.finding import EXCEEDED, NOT_REACHED, NOT_RUN, REPRODU
 from pcces.studies.claims.returns import as_high_as_reported, at_the_mark, higher_on_most, nowhere_lower
 
 __all__ = [
-    "EXCEEDED",
-    "NOT_REACHED",
-    "NOT_RUN",
-    "REPRODUCED",
-    "SMALLER",
-    "ClaimPart",
-    "Finding",
-    "as_high_as_reported",
-    "at_the_mark",
-    "count",
-    "entropy_within_bounds",
-    "falls_as_one_over_n",
-    "feasible_where_others_are_not",
-    "higher_on_most",
-    "nowhere_lower",
-    "over_its_limit",
-    "small_steps_do_not_matter",
-]
+    "EXCEEDED", "NOT_REACHED", "NOT_RUN", "REPRODUCED", "SMALLER", "ClaimPart", "Finding", "as_high_as_reported",
+    "at_the_mark", "count", "entropy_within_bounds", "falls_as_one_over_n", "feasible_where_others_are_not",
+    "higher_on_most", "nowhere_lower", "over_its_limit", "small_steps_do_not_matter",
+]  # fmt: skip
