@@ -144,6 +144,7 @@ def test_upper_bounds_choose_by_what_is_known():
     samples = np.random.default_rng(0).random((50, 2))
     bounds, method = upper_bounds(samples, 0.05)
     assert method == "t" and np.array_equal(bounds, t_bound(samples, 0.05))
+    assert np.array_equal(upper_bounds(samples, 0.05, noise=9.0)[0], t_bound(samples, 0.05, 9.0)) and bounds.max() < 1
     bounds, method = upper_bounds(samples, 0.05, [(0, 1), (0, 2)])
     assert method == "betting"
     assert np.array_equal(bounds, betting_bound(samples, 0.05, np.zeros(2), np.array([1.0, 2.0])))
@@ -161,6 +162,11 @@ def test_the_margin_planned_is_the_one_needed(n, ranges):
         return
     bounds = [upper_bounds(rng.uniform(-0.1, 0.1, (n, 1)) - planned, 0.02, ranges)[0][0] for _ in range(50)]
     assert abs(np.median(bounds)) < 0.1 * planned
+
+
+def test_a_margin_is_planned_for_two_samples_at_least():
+    width = [expected_width(np.array([0.1]), samples, 0.02)[0] for samples in (1, 2, 3)]
+    assert math.inf > width[0] == width[1] > width[2]
 
 
 def test_samples_that_vary_too_little_count_with_the_noise_of_the_search():
@@ -421,9 +427,13 @@ def test_an_evaluation_that_fails_while_certifying_disqualifies():
 def test_certificate_in_words_and_as_data():
     holds = Certificate(True, 0.95, (-0.2, -0.1), 400, "t")
     fails = Certificate(False, 0.95, (-0.2, 0.1), 400, "betting")
-    assert "feasible with 95 % confidence" in str(holds) and "400 fresh samples, t bound" in str(holds)
+    words = "feasible with 95 % confidence: every upper bound is at most 0 (worst -0.1; 400 fresh samples, t bound)"
+    assert str(holds) == words
     assert str(fails) == "NOT certified: the worst upper bound is 0.1, above 0 (400 fresh samples, betting bound)"
-    assert "without noise" in str(Certificate(True, 0.95, (-0.2,), 1, "exact"))
-    assert "no constraints but the bounds" in str(Certificate(True, 0.95, (), 0, "exact"))
+    exact = Certificate(True, 0.95, (-0.2,), 1, "exact", tolerance=0.5)
+    assert str(exact) == "feasible: every upper bound is at most 0.5 (worst -0.2; evaluations without noise)"
+    free, failed = (Certificate(fine, 0.95, (), 0, "exact") for fine in (True, False))
+    assert str(free) == "feasible: there are no constraints but the bounds"
+    assert str(failed) == "NOT certified: the worst upper bound is -inf, above 0 (evaluations without noise)"
     assert json.loads(json.dumps(holds.to_dict()))["upper_bounds"] == [-0.2, -0.1]
     assert Certificate.from_dict(json.loads(json.dumps(holds.to_dict()))) == holds

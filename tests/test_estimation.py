@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from pcces.blackbox.trial import undecided
+from pcces.blackbox.trial import ACCEPT, SURE, undecided
 from pcces.core.estimation import Estimate, NoiseLevel, estimate, pool, required_samples
 
 table = arrays(float, st.tuples(st.integers(2, 12), st.just(3)), elements=st.floats(-1e3, 1e3))
@@ -48,7 +48,7 @@ def test_a_failed_evaluation_is_never_averaged_away(bad):
     good = estimate(np.ones((50, 2)))
     for pooled in (pool(e, good), pool(good, e), pool(pool(good, e), good)):
         assert pooled.mean.tolist() == [np.inf, np.inf]
-        assert not np.any(np.isnan(pooled.squares))
+        assert pooled.squares.tolist() == [0.0, 0.0]
 
 
 # -- N_k ----------------------------------------------------------------------------------------------------------------------
@@ -114,6 +114,21 @@ def test_a_race_ends_when_the_answer_is_clear():
     assert not open_(-2.0, 1.0, 16, np.array([2.0]), np.array([1.0]))  # surely infeasible
     assert open_(-2.0, 1.0, 16, np.array([0.5]), np.array([1.0]))
     assert not open_(-2.0, 1.0, 16, np.array([-0.5]), np.array([1.0]))
+
+
+def test_what_is_just_as_large_as_its_errors_is_not_sure():
+    def open_(difference, samples, clearance=-9.0, error=0.5, certain=False):
+        return undecided(difference, error, np.array([clearance]), np.array([0.5]), samples, certain)
+
+    sure = 0.5 * SURE
+    assert open_(sure, 2) and not open_(1.01 * sure, 2)  # surely worse
+    assert open_(-9.0, 2, clearance=sure) and not open_(-9.0, 2, clearance=1.01 * sure)  # surely infeasible
+    assert open_(-sure, ACCEPT) and not open_(-1.01 * sure, ACCEPT)  # surely better
+    assert not open_(-9.0, ACCEPT, clearance=0.0) and open_(
+        -9.0, ACCEPT, clearance=0.01
+    )  # and feasible, at the limit too
+    assert not open_(-9.0, 2, clearance=-sure, error=0.0, certain=True)
+    assert open_(-9.0, 2, clearance=-0.99 * sure, error=0.0, certain=True)
 
 
 # -- noise ----------------------------------------------------------------------------------------------------------------------
