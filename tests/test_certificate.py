@@ -9,6 +9,7 @@ from scipy.stats import binom
 
 import pcces
 from pcces.core.certificate import (
+    LARGEST_BET,
     Certificate,
     betting_bound,
     expected_width,
@@ -167,6 +168,16 @@ def test_the_margin_planned_is_the_one_needed(n, ranges):
 def test_a_margin_is_planned_for_two_samples_at_least():
     width = [expected_width(np.array([0.1]), samples, 0.02)[0] for samples in (1, 2, 3)]
     assert math.inf > width[0] == width[1] > width[2]
+    bounded = expected_width(np.array([0.1]), 2, 0.02, [(-5.2, 3.2)])[0]  # no bet on so few could be large enough
+    assert bounded == pytest.approx(3.2 / LARGEST_BET)
+
+
+def test_margins_are_planned_jointly_and_up_to_the_ends_of_a_range():
+    ranges = [(-5.2, 3.2)]
+    both = expected_width(np.array([0.1, 0.1]), 100, 0.05, 2 * ranges)
+    assert both[0] == both[1] == expected_width(np.array([0.1]), 100, 0.025, ranges)[0]
+    at_zero, beyond = (expected_width(np.array([0.1]), 100, 0.05, [(-1.0, high)])[0] for high in (0.0, 1e-6))
+    assert 0 < at_zero == pytest.approx(beyond, rel=1e-4)
 
 
 def test_samples_that_vary_too_little_count_with_the_noise_of_the_search():

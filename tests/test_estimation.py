@@ -33,6 +33,10 @@ def test_pooling_one_by_one(samples):
     assert np.allclose(e.squares, ((samples - samples.mean(0)) ** 2).sum(0), rtol=1e-6, atol=1e-5)
 
 
+def test_single_precision_stays_single():
+    assert {part.dtype for part in estimate(np.ones((3, 2), np.float32))} == {np.dtype(np.float32)}
+
+
 def test_f_and_c_of_an_estimate():
     e = estimate(np.array([[1.0, -2.0, 5.0], [3.0, -4.0, 5.0]]))
     assert (float(e.f), e.c.tolist(), e.variance.tolist()) == (2.0, [-3.0, 5.0], [2.0, 2.0, 0.0])
