@@ -112,6 +112,16 @@ def test_workers_killed_from_outside_change_nothing(pool):
     assert len(pool._workers) == 2
 
 
+def test_workers_that_have_all_died_before_there_is_work_are_replaced():
+    with LocalPool(Squares, workers=1) as pool:
+        pool.share(1)
+        assert pool.map([[1]]) == [[2]]
+        (worker,) = pool._workers
+        os.kill(worker.process.pid, signal.SIGKILL)
+        worker.process.join()
+        assert pool.map([[2]]) == [[5]] and pool.replaced == 1
+
+
 def test_only_the_deadly_part_of_a_task_is_lost(pool):
     pool.share(0)
     first, second = pool.map([[1, "die", 3], [4]])

@@ -100,6 +100,8 @@ class LocalPool:
                     if worker.ready and worker.task is None and waiting:
                         self._send(worker, waiting.popleft(), tasks, waiting)
                 busy = {worker.pipe: worker for worker in self._workers if worker.task is not None or not worker.ready}
+                if not busy:  # all had died before they were asked: nobody would ever answer
+                    continue
                 for pipe in wait(list(busy)):
                     worker = busy[pipe]  # type: ignore[index]
                     number = worker.task
