@@ -31,11 +31,11 @@ class Squares:
         results = []
         for item in task:
             self.watchdog.beat()
-            results.append(self._one(item))
+            results.append(self._square(item))
         self.watchdog.rest()
         return results
 
-    def _one(self, item: Any) -> Any:
+    def _square(self, item: Any) -> Any:
         if item == "die":
             os.kill(os.getpid(), signal.SIGKILL)
         if item == "hang":

@@ -129,11 +129,11 @@ class EpisodeWorker:
     def run(self, task: Chunk) -> Played:
         """Play a chunk."""
         try:
-            return self.join([self._one(part) for part in self.parts(task)])
+            return self.join([self._play_one(part) for part in self.parts(task)])
         finally:
             self._watchdog.rest()
 
-    def _one(self, chunk: Chunk) -> Played:
+    def _play_one(self, chunk: Chunk) -> Played:
         """A single episode; a crashing simulator is data: a failed evaluation, to be replayed by its seed."""
         shared, (episode,) = self._shared, chunk.episodes
         assert shared is not None
