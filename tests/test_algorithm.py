@@ -123,6 +123,7 @@ def test_trial_and_sample_points():
 def test_the_spread_follows_within_limits():
     state = init(np.array([1.0, 2.0], dtype=np.float32), 0.5, 2.0)
     assert update_sigma_es(state, 2 * state.sigma).sigma_es == 1.0
+    assert update_sigma_es(state, 1e-9).sigma_es == np.float32(1e-9)
     assert update_sigma_es(state, 0.3, least=0.4).sigma_es == np.float32(0.4)
     assert update_sigma_es(state, 0.3, most=0.2).sigma_es == np.float32(0.2)
     after = update_sigma_es(state, 0.3, 0.2, 0.4)

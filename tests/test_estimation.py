@@ -149,8 +149,11 @@ def test_what_is_learnt_of_noise_averages_variances():
 def test_noise_that_is_seen_for_the_first_time_counts_in_full():
     e = estimate(np.array([[0.0, 1.0], [2.0, 1.0]]))
     assert NoiseLevel(True, np.zeros(2)).learn(e, 0.1).deviation == pytest.approx([math.sqrt(2), 0.0])
-    present, deviation = NoiseLevel(None, np.zeros(2)).learn(e, 0.1)
-    assert present is True and deviation == pytest.approx([math.sqrt(2), 0.0])
+    for before in (0.0, 3.0):
+        present, deviation = NoiseLevel(None, np.full(2, before)).learn(e, 0.1)
+        assert present is True and deviation == pytest.approx([math.sqrt(2), 0.0])
+    little = estimate(np.array([[0.0], [0.2]]))
+    assert NoiseLevel(True, np.zeros(1)).learn(little, 0.1).deviation == pytest.approx([0.2 / math.sqrt(2)])
     assert NoiseLevel(None, np.zeros(1)).learn(estimate(np.ones((3, 1)))).present is False
     assert not NoiseLevel(False, np.zeros(2)).learn(e).deviation.any()  # where there is none, none is learnt
 
