@@ -1,4 +1,4 @@
-"""Files without pickle, written atomically: arrays and plain data in one .npz."""
+"""Files without pickle, written atomically: arrays and plain data in one .npz. What is read may come from a stranger."""
 
 from __future__ import annotations
 
@@ -6,20 +6,28 @@ import io
 import json
 import os
 import secrets
+import stat
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
+from pcces.support.text import printable
+
 _HEADER = "__pcces__"
+MOST = 4 << 30  # bytes that the arrays of a file may take
+UNPACKED = 64 << 20  # bytes that compressed ones may take, where the file itself is smaller: ours are not compressed
+MOST_TEXT = 64 << 20
+MOST_ARRAYS = 100_000
+PLAIN = "biufU"  # kinds of arrays: truth values, whole and real numbers, text; no objects
 
 
 def write_atomically(path: str | Path, data: bytes) -> None:
-    """Write a file that is either the old one or the new one, whatever happens meanwhile."""
+    """Write a file that is either the old one or the new one, whatever happens meanwhile. A link is replaced, not followed."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    temporary = _beside(path)
     try:
         with temporary.open("xb") as file:
             file.write(data)
@@ -31,6 +39,53 @@ def write_atomically(path: str | Path, data: bytes) -> None:
         raise
 
 
+def check_writable(path: str | Path) -> None:
+    """Raise the OSError that writing this file would raise, before any work is done for it."""
+    path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder, and a file of that name is to be written")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = _beside(path)
+    try:
+        temporary.open("xb").close()
+    except OSError as error:
+        raise type(error)(f"{path} cannot be written ({error.strerror})") from error
+    temporary.unlink()
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+
+
+def opened(path: str | Path, most: int) -> BinaryIO:
+    """A plain file of at most so many bytes, open for reading; a ValueError if it is larger, or a pipe or a device."""
+    path = Path(path)
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise ValueError(f"{path} is not a plain file")
+    if status.st_size > most:
+        raise ValueError(f"{path} is not read, for it has {status.st_size:,} bytes, and at most {most:,} make sense")
+    return path.open("rb")
+
+
+def read_text(path: str | Path, most: int = MOST_TEXT) -> str:
+    """What a text file holds; a ValueError if it is no text, or too much of it."""
+    with opened(path, most) as file:
+        try:
+            return file.read(most).decode()
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path} is damaged ({error})") from error
+
+
+def read_json(path: str | Path, most: int = MOST_TEXT) -> Any:
+    """What a JSON file holds; a ValueError that names the file if it is damaged."""
+    text = read_text(path, most)
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is damaged ({error})") from error
+
+
 def save(path: str | Path, kind: str, arrays: dict[str, np.ndarray], data: dict[str, Any]) -> None:
     """Save arrays and JSON data under a kind that `load` checks."""
     header = json.dumps({"kind": kind, "version": 1, "data": data}, default=lambda value: value.tolist())  # NumPy's
@@ -39,17 +94,43 @@ def save(path: str | Path, kind: str, arrays: dict[str, np.ndarray], data: dict[
     write_atomically(path, buffer.getvalue())
 
 
-def load(path: str | Path, kind: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Load what `save` wrote; a truncated, foreign or wrong kind of file is a ValueError that says so."""
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-        header = json.loads(arrays.pop(_HEADER).tobytes().decode())
-        found = header["kind"]
-    except FileNotFoundError:
-        raise
-    except (zipfile.BadZipFile, KeyError, ValueError, EOFError, OSError, TypeError, AttributeError) as error:
-        raise ValueError(f"{path} is not a file written by pcces, or it is damaged ({error})") from error
+def load(path: str | Path, kind: str, most: int = MOST) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Load what `save` wrote; a truncated, foreign or wrong kind of file is a ValueError that says so.
+
+    Nothing is read of arrays that would take more than `most` bytes in all.
+    """
+    with opened(path, most) as file:
+        try:
+            _check_sizes(file, most)
+            file.seek(0)
+            with np.load(file, allow_pickle=False) as archive:
+                arrays = {name: archive[name] for name in archive.files}
+            header = json.loads(arrays.pop(_HEADER).tobytes().decode())
+            found, data = header["kind"], header["data"]
+            if not isinstance(data, dict):
+                raise TypeError("its header holds no names")
+        except Exception as error:  # a damaged file can fail in more ways than zipfile, zlib and NumPy have names for
+            raise ValueError(f"{path} is not a file written by pcces, or it is damaged ({error})") from error
     if found != kind:
-        raise ValueError(f"{path} holds a {found}, not a {kind}")
-    return arrays, header["data"]
+        raise ValueError(f"{path} holds a {printable(found)}, not a {kind}")
+    return arrays, data
+
+
+def _check_sizes(file: BinaryIO, most: int) -> None:
+    """That the arrays are plain, and as large as they say and no larger: a small file can say that it holds terabytes."""
+    most = min(most, max(os.fstat(file.fileno()).st_size, UNPACKED))
+    with zipfile.ZipFile(file) as archive:
+        entries = archive.infolist()
+        total = sum(entry.file_size for entry in entries)  # more than this is never unpacked
+        if total > most or len(entries) > MOST_ARRAYS:
+            raise ValueError(f"its {len(entries)} arrays would take {total:,} bytes")
+        for entry in entries:
+            with archive.open(entry) as stream:
+                version = np.lib.format.read_magic(stream)
+                read_header = {
+                    (1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0,
+                }[version]  # fmt: skip
+                shape, _, dtype = read_header(stream)
+                size = dtype.itemsize * int(np.prod(shape, dtype=object))
+                if dtype.kind not in PLAIN or size != entry.file_size - stream.tell():
+                    raise ValueError(f"{entry.filename} is no plain array of the size it says")

@@ -19,3 +19,14 @@ def suggestion(name: str, names: Sequence[str], most: int = 1, otherwise: str | 
     if not near:
         return otherwise or f"there are {', '.join(names)}"
     return f"did you mean {' or '.join(repr(by_lower_case[match]) for match in near)}?"
+
+
+def printable(text: object) -> str:
+    """The text with everything that is not meant to be seen written out: what a terminal would obey, line ends included.
+
+    Names and messages from files go through this before they are shown.
+
+    >>> print(printable("a\\x1b[31mb\\nCERTIFIED\\u202e"))
+    a\\x1b[31mb\\nCERTIFIED\\u202e
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
