@@ -21,10 +21,9 @@ import jax.numpy as jnp
 import optax
 
 from pcces.baselines.population import Evolution, PopulationSettings
-from pcces.baselines.settings import normalised
 from pcces.rl.normalizer import Normalizer, Seen, carry_over
 from pcces.rl.policy import Policy
-from pcces.rl.settings import need
+from pcces.rl.settings import need, normalised
 from pcces.strategies.asebo import ActiveSubspace, asebo
 from pcces.strategies.base import Strategy
 

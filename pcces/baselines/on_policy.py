@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import jax
 
-from pcces.baselines.settings import Common, normalised
 from pcces.engines.arena import Program
 from pcces.envs.simulator import Simulator
 from pcces.envs.task import Task
@@ -20,7 +19,7 @@ from pcces.rl.critics import Critics, network
 from pcces.rl.epochs import Epoch, epoch_of
 from pcces.rl.normalizer import Normalizer, carry_over
 from pcces.rl.policy import Policy
-from pcces.rl.settings import Start, need
+from pcces.rl.settings import Common, Start, need, normalised
 
 Array = Any
 

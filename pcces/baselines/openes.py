@@ -14,10 +14,9 @@ import numpy as np
 import optax
 
 from pcces.baselines.population import Evolution, PopulationSettings
-from pcces.baselines.settings import normalised
 from pcces.rl.normalizer import Normalizer, Seen, carry_over
 from pcces.rl.policy import Policy
-from pcces.rl.settings import need
+from pcces.rl.settings import need, normalised
 from pcces.strategies import gaussian
 from pcces.strategies.gaussian import GaussianState
 from pcces.strategies.shaping import centred_rank

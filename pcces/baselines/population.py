@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from pcces.baselines.settings import Common
 from pcces.core.arrays import array_namespace
 from pcces.engines.arena import Around, Group, Program
 from pcces.rl.lesson import Learning
 from pcces.rl.normalizer import Normalizer, nothing_seen
 from pcces.rl.problem import Problem
-from pcces.rl.settings import Start, need
+from pcces.rl.settings import Common, Start, need
 from pcces.strategies import Strategy, mirrored
 
 Array = Any

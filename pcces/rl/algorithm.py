@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any, NamedTuple
 
 from pcces.engines.arena import Program
 from pcces.rl import step
-from pcces.rl.settings import PRESETS, SLOW, pick
+from pcces.rl.settings import PRESETS, SLOW, BatchSettings, pick
 
 
 class Algorithm(NamedTuple):
@@ -44,7 +45,21 @@ class Algorithm(NamedTuple):
 
     def from_dict(self, data: dict[str, Any]) -> Any:
         """Settings from what their `to_dict` gave."""
-        return type(self.defaults).from_dict(data)
+        kinds = {type(settings): {f.name for f in fields(settings)} for settings in self.presets.values()}
+        kind = next((kind for kind, names in kinds.items() if set(data) <= names), type(self.defaults))
+        return kind.from_dict(data)
 
 
-PCCES = Algorithm("pcces", PRESETS, step.program, step.search, limits_entropy=True, slow=SLOW)
+def _program(arena: Any, settings: Any) -> Program:
+    if not isinstance(settings, BatchSettings):
+        return step.program(arena, settings)
+    from pcces.rl import batches  # with JAX behind it: only for those who want it
+
+    return batches.program(arena, settings)
+
+
+def _search(settings: Any) -> Any:
+    return None if isinstance(settings, BatchSettings) else step.search(settings)
+
+
+PCCES = Algorithm("pcces", PRESETS, _program, _search, limits_entropy=True, slow=SLOW)

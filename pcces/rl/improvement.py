@@ -82,9 +82,21 @@ def centred(advantage: Array, weights: Array, scale: bool) -> Array:
 
 
 def improve(
-    policy: Policy, settings: Any, x: Array, adam: Any, did: Actions, advantage: Array, k: Array, key: Array
+    policy: Policy,
+    settings: Any,
+    x: Array,
+    adam: Any,
+    did: Actions,
+    advantage: Array,
+    k: Array,
+    key: Array,
+    bonus: Array | None = None,
 ) -> tuple[Array, Any, dict[str, Array]]:
-    """Maximise E[min(ratio A, clip(ratio) A)] for an advantage (T, B), until the passes are done or the policy is far."""
+    """Maximise E[min(ratio A, clip(ratio) A)] for an advantage (T, B), until the passes are done or the policy is far.
+
+    parameters: settings, what to start from, what was played, and the weight of an entropy bonus.
+    """
+    bonus = settings.entropy if bonus is None else bonus
     low, high = 1 - settings.clip, 1 + settings.clip
     rate = settings.rate * jnp.where(settings.anneal, 1 - k / settings.iterations, 1.0)
 
@@ -94,7 +106,7 @@ def improve(
         head = forward(layers, observations)
         ratio = jnp.exp(policy.log_probability(head, log_std, actions) - log_probability)
         gain = jnp.minimum(ratio * advantage, jnp.clip(ratio, low, high) * advantage)
-        return -(gain + settings.entropy * policy.entropy(head, log_std)) @ weights
+        return -(gain + bonus * policy.entropy(head, log_std)) @ weights
 
     def update(carry: tuple, part: tuple) -> tuple:
         x, adam = carry

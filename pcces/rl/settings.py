@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from pcces.core.algorithm import Rule
+from pcces.rl.normalizer import Normalizer, Seen, update
 from pcces.strategies import SHAPINGS
 from pcces.support.text import suggestion
+
+Array = Any
 
 # By the type of a setting: what its value must be, in words, and whether it is.
 KINDS: dict[Any, tuple[str, Callable[[Any], bool]]] = {
@@ -70,6 +73,42 @@ class Start(NamedTuple):
         """What the settings of any algorithm say; a cost over its limit and a unit of weight count as PCCES has them."""
         s, weighed = settings, settings if isinstance(settings, Settings) else Settings
         return cls(s.initial_tries, s.log_std, s.last_layer, s.normalise, weighed.rho, weighed.l2)
+
+
+@dataclass(frozen=True)
+class Common:
+    """What the settings of all algorithms have in common: the policy, its start and its normalisation."""
+
+    iterations: int = 300
+    hidden: tuple[int, ...] = (10, 10)  # widths of the policy's layers
+    log_std: float = 0.0  # a Gaussian head's log standard deviation at the start
+    last_layer: float = 1.0  # scale of the last layer's weights at the start
+    initial_tries: int = 1  # random policies of which the best is x_0
+    normalise: bool = True  # observations
+    freeze: float = 1.0  # the share of the iterations after which the normalisation no longer changes
+    mu: float = 0.0  # weight of entropy (and against costs) in the objective f that candidates are ranked by
+    discounted: bool = False  # whether that objective is the discounted return
+    discount: float = 0.99
+
+    def __post_init__(self) -> None:
+        check_common(self)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """What `to_dict` gave, also after a trip through JSON."""
+        tuples: dict[str, Any] = {name: tuple(value) for name, value in data.items() if isinstance(value, list)}
+        return cls(**{**data, **tuples})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, for JSON."""
+        return asdict(self)
+
+
+def normalised(settings: Common, normalizer: Normalizer, seen: Seen, k: Array) -> Normalizer:
+    """The normalisation after iteration k has seen so much."""
+    if not settings.normalise:
+        return normalizer
+    return update(normalizer, seen, frozen=k + 1 > settings.freeze * settings.iterations)
 
 
 @dataclass(frozen=True)
@@ -197,6 +236,62 @@ class Settings:
         return asdict(self)
 
 
+@dataclass(frozen=True)
+class BatchSettings(Common):
+    """Everything that can be tuned. No setting has the units of returns, costs or observations."""
+
+    hidden: tuple[int, ...] = (64, 64)  # widths of the policy's layers
+    last_layer: float = 0.01  # scale of the last layer's weights at the start
+    epoch_steps: int = 30_000  # environment steps a batch, rounded to whole episodes of the longest kind
+    # Algorithm 1
+    sigma0: float = 1.0  # the share of the step the passes propose that is tried
+    sigma_min: float = 0.05
+    sigma_max: float = 1.0
+    gamma: float = 1.1  # growth of sigma after a success, and 1 / gamma after a failure
+    kappa: float = 0.005  # forcing constant, in units of the spread of an episode's return
+    doubt: float = 1.0  # standard errors of f_trial - f_k that the trial point gets the benefit of
+    weight: float = 0.25  # of a new batch in the estimate of the incumbent
+    # What d_k is made from
+    gae: float = 0.95  # lambda of the generalised advantages
+    critic_hidden: tuple[int, ...] = (64, 64)
+    critic_rate: float = 1e-3  # Adam's
+    passes: int = 10  # over a batch's steps
+    minibatches: int = 8  # a pass
+    rate: float = 6e-4  # Adam's, of the policy
+    clip: float = 0.2  # beyond 1 +- clip a change of probability gains nothing
+    target_kl: float = 0.02  # the passes end when the policy has moved further than this
+    anneal: bool = True  # the rate falls linearly to zero over the iterations
+    entropy: float = 0.0  # weight of an entropy bonus
+    # Limits
+    price_rate: float = 0.1  # what a limit that is broken by one deviation of an episode's cost adds to its price
+    price_reaction: float = 1.0  # and how far the price is from there meanwhile
+    aim: float = 1.0  # standard errors below its limit that a cost is steered to
+    l2: float = 0.0
+    rho: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        need(self.epoch_steps >= 1, f"epoch_steps must be positive, got {self.epoch_steps}")
+        need(0 <= self.gae <= 1, f"gae must lie in [0, 1], got {self.gae}")
+        need(0 < self.weight <= 1, f"weight must lie in (0, 1], got {self.weight}")
+        need(self.passes >= 1 and self.minibatches >= 1, "passes and minibatches must be at least 1")
+        need(self.gamma > 1, f"gamma must be greater than 1, got {self.gamma}")
+        need(0 <= self.sigma_min <= self.sigma0 <= self.sigma_max, "sigma_min <= sigma0 <= sigma_max must hold")
+        for name in ("kappa", "rate", "clip", "target_kl", "critic_rate"):
+            need(getattr(self, name) > 0, f"{name} must be positive, got {getattr(self, name)}")
+        for name in ("doubt", "price_rate", "price_reaction", "aim", "l2", "entropy"):
+            need(getattr(self, name) >= 0, f"{name} must not be negative, got {getattr(self, name)}")
+
+    @property
+    def rule(self) -> Rule:
+        """The constants of Algorithm 1."""
+        return Rule.conform(self.gamma, kappa=self.kappa, sigma_min=self.sigma_min, sigma_max=self.sigma_max)
+
+    def episodes(self, task: Any) -> int:
+        """The episodes a batch has if all run into the time limit; if not, others follow."""
+        return max(1, round(self.epoch_steps / task.max_steps))
+
+
 PAPER = Settings(
     sigma0=0.1,
     sigma_min=0.001,
@@ -227,7 +322,12 @@ NOISY: dict[str, Any] = {
     "hidden": (64, 64), "recombination": "none", "sigma_es0": 0.1, "initial_tries": 256,
     "episodes": 512, "metric_episodes": 512, "member_episodes": 2, "kl_measured": True, "memory": 1.0,
 }  # fmt: skip
-PRESETS = {"default": Settings(), "paper": PAPER, "noisy": Settings(population=256, **NOISY)}
+PRESETS = {
+    "default": Settings(),
+    "batches": BatchSettings(),
+    "paper": PAPER,
+    "noisy": Settings(population=256, **NOISY),
+}
 CALM = {"initial_tries": 1, "last_layer": 0.3}  # a start for episodes too slow to try a thousand policies
 # What the defaults become on slow episodes, where nets are wider and little is seen of a sample (docs/findings.md).
 SLOW = CALM | {"member_episodes": 1, "stride_episodes": 8, "sigma_max": 8.0, "sigma_es_min": 0.3}

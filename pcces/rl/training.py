@@ -150,7 +150,7 @@ class Training:
             for k in range(count):
                 fresh = Estimate(*(part[k] for part in mine["estimate"]))
                 self.candidates[i].add(mine["x"][k], mine["mean"][k], mine["std"][k], fresh, self.moved[i])
-                self.moved[i] = bool(mine["success"][k])
+                self.moved[i] = bool(mine.get("moved", mine["success"])[k])
                 done = self.done_of(run)
                 line = {"iteration": done} | flat(run.problem, mine, k)
                 before = run.metrics.get("steps", [0.0])

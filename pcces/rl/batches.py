@@ -1,0 +1,235 @@
+"""PCCES on policies, as people get it: every batch of episodes is used three times.
+
+A batch is played with the trial point. It is
+
+1. the trial point's estimate, by which Step 4 decides,
+2. a part of the incumbent's estimate, which is a mean over the latest batches: policies change little from one to the next,
+3. what d_k is made from: critics of the reward and of each cost, generalised advantages, costs at their prices, and a few
+   passes over the steps. They lead from x_k to some x; d_k = x - x_k, and the next trial point is x_k + sigma_k d_k.
+
+A rejected batch is used as well: it was played close to x_k, and ratios of probabilities say how close.
+docs/theory.md says what each economy does to the theorem's assumptions.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from pcces.core import algorithm
+from pcces.core.barrier import comparable
+from pcces.engines.arena import Program
+from pcces.rl.critics import Critics, advantages, fit, init_critics, network, values
+from pcces.rl.epochs import Epoch, epoch_of
+from pcces.rl.improvement import acted, centred, improve
+from pcces.rl.normalizer import Normalizer, carry_over, update
+from pcces.rl.policy import Policy
+from pcces.rl.problem import Problem
+from pcces.rl.settings import BatchSettings as Settings
+from pcces.rl.settings import Start
+
+Array = Any
+LIMIT_OF_PRICES = 100.0
+FARTHEST = 2.0  # deviations by which an episode's cost can be over its limit, as far as prices react to it
+MEMORY = 0.9  # of an iteration's spreads, an iteration later
+
+
+class Known(NamedTuple):
+    """What is known of y = (f, c), an entry an output."""
+
+    mean: Array  # at the incumbent
+    variance: Array  # of that mean
+    noise: Array  # variance of one batch's mean, lately
+    spread: Array  # deviation of one episode, lately
+
+
+class Prices(NamedTuple):
+    """What a deviation of an episode's constraint costs, in deviations of its return."""
+
+    values: Array  # (r,)
+    steady: Array  # the part that remains when the limit is just kept
+
+
+class Learner(NamedTuple):
+    """All that an iteration starts from: a checkpoint is this and the seed."""
+
+    es: algorithm.State
+    x_trial: Array
+    adam: Any
+    critics: Critics
+    normalizer: Normalizer
+    known: Known
+    prices: Prices
+
+
+def program(arena: Any, settings: Settings) -> Program:
+    """PCCES in this arena."""
+    s, task, policy, problem = settings, arena.task, arena.policy, arena.problem
+    net = network(task.observation_size, s)
+    begin = arena.compiled(partial(start, net, problem, s), everywhere=True)
+
+    def learn(learner: Learner, columns: tuple, samples: Array, key: Array) -> tuple[Learner, dict[str, Array]]:
+        return conclude(policy, net, problem, s, learner, epoch_of(learner.normalizer, *columns), samples, key)
+
+    learn = arena.compiled(learn, everywhere=True)
+
+    def step(learner: Learner, key: Any) -> tuple[Learner, dict[str, Any]]:
+        """One iteration of Algorithm 1: play the trial point, decide, propose the next."""
+        play_key, learn_key = arena.keys(key, learner.es.k, 2)
+        columns, first, steps = arena.epoch(learner.x_trial, learner.normalizer, play_key, s.episodes(task))
+        samples = arena.outputs(first)
+        after, metrics = learn(learner, columns, samples, arena.jax_key(learn_key))
+        return after, arena.described(learner.x_trial, learner.normalizer, first, samples, steps) | metrics
+
+    return Program(
+        init=lambda key: begin(*arena.first(Start.of(s), key), arena.jax_key(key)),
+        step=step,
+        shares=s.episodes(task),
+        blank=lambda key: begin(*arena.blank(), arena.jax_key(key)),
+        chunk=1,
+    )
+
+
+def start(net: Policy, problem: Problem, settings: Settings, x0: Array, normalizer: Normalizer, key: Array) -> Learner:
+    """Before the first iteration, whose trial point is x_0."""
+    outputs = 1 + len(problem.names)
+    zeros = jnp.zeros(outputs)
+    critics = init_critics(net, 1 + len(problem.cost_names), settings, jax.random.fold_in(key, 1))
+    return Learner(
+        algorithm.init(x0, settings.sigma0, 0.0),
+        x0,
+        optax.scale_by_adam().init(x0),
+        critics,
+        normalizer,
+        Known(zeros, zeros, zeros, zeros),
+        Prices(zeros[1:], zeros[1:]),
+    )
+
+
+def conclude(
+    policy: Policy,
+    net: Policy,
+    problem: Problem,
+    settings: Settings,
+    learner: Learner,
+    epoch: Epoch,
+    samples: Array,
+    key: Array,
+) -> tuple[Learner, dict[str, Array]]:
+    """What an iteration makes of the batch played with its trial point, whose episodes have the outputs `samples`.
+
+    parameters: what never changes comes first, then what an iteration starts from, then what was played.
+    """
+    learn_key, critic_key = jax.random.split(key)
+    first = learner.es.k == 0
+    known, there, mean = estimated(learner.known, samples, first, settings)
+
+    # Step 4: is the trial point better than the incumbent?
+    decided, success, over = decide(learner, known, there, mean, first, settings)
+    kept = known.mean + settings.weight * (1 - settings.weight) * (
+        mean - known.mean
+    )  # a neighbour's batch tells of x_k, too
+    known = known._replace(
+        mean=jnp.where(success, there, kept),
+        variance=jnp.where(
+            success & ~first, settings.weight * known.noise, jnp.where(first, known.noise, known.variance)
+        ),
+    )
+    prices = repriced(learner.prices, known, settings)
+
+    # Steps 1 to 3 of the next iteration: where should it go from here?
+    value = values(net, learner.critics, epoch.observations)
+    advantage = advantages(epoch.signals, value, epoch.played, epoch.going, settings.discount, settings.gae)
+    priced, bonus = objective(problem, settings, advantage, epoch, prices)
+    did = acted(policy, learner.x_trial, epoch)
+    moved, adam, own = improve(policy, settings, decided.x, learner.adam, did, priced, decided.k - 1, learn_key, bonus)
+    d = moved - decided.x
+    x_trial = algorithm.trial_point(decided, d, settings.rule)
+
+    critics = fit(net, settings, learner.critics, epoch, advantage + value[:, :-1], critic_key, first)
+    normalizer = learner.normalizer
+    if settings.normalise:
+        normalizer = update(normalizer, epoch.seen, frozen=decided.k > settings.freeze * settings.iterations)
+        x, x_trial = (carry_over(policy, y, learner.normalizer, normalizer) for y in (decided.x, x_trial))
+        decided = decided._replace(x=x)
+        carried = jax.vmap(lambda w: carry_over(net, w, learner.normalizer, normalizer))(critics.weights)
+        critics = critics._replace(weights=carried)
+    metrics = own | {
+        "success": success,
+        "moved": jnp.bool_(True),
+        "sigma": learner.es.sigma,
+        "d": jnp.linalg.norm(d),
+        "f": known.mean[0],
+        "violation": over,
+        "price": prices.values.sum(),
+    }
+    return Learner(decided, x_trial, adam, critics, normalizer, known, prices), metrics
+
+
+def estimated(known: Known, samples: Array, first: Array, settings: Settings) -> tuple[Known, Array, Array]:
+    """What is known with this batch's spread in it, the estimate of the trial point, and the batch's own mean.
+
+    The estimate of the trial point leans on the incumbent's: it is near, and a batch says little by itself.
+    """
+    n = samples.shape[0]
+    mean, variance = samples.mean(0), samples.var(0, ddof=1) if n > 1 else jnp.zeros_like(samples[0])
+    noise = jnp.where(first, variance / n, MEMORY * known.noise + (1 - MEMORY) * variance / n)
+    spread = jnp.where(first, jnp.sqrt(variance), MEMORY * known.spread + (1 - MEMORY) * jnp.sqrt(variance))
+    there = jnp.where(first, mean, known.mean + settings.weight * (mean - known.mean))
+    return known._replace(noise=noise, spread=spread), there, mean
+
+
+def decide(
+    learner: Learner, known: Known, there: Array, mean: Array, first: Array, settings: Settings
+) -> tuple[algorithm.State, Array, Array]:
+    """Step 4, on f in units of an episode's spread: the state after it, whether it succeeded, and the incumbent's violation.
+
+    The objective of the trial point is the mean of its own batch, with the benefit of the doubt; its constraints are the
+    estimates that lean on the incumbent's.
+    """
+    unit = jnp.maximum(known.spread[0], 1e-12)
+    weighed = jnp.concatenate([jnp.ones(1), in_units_of_f(learner.prices, known)])
+    over_trial, over = (jnp.max(y[1:], initial=0.0) for y in (there, known.mean))
+    weights = jnp.where(over > 0, weighed, weighed * (jnp.arange(len(weighed)) == 0))  # merit, while a limit is broken
+    error = jnp.sqrt(weights**2 @ (known.noise + known.variance))
+    f_trial, f_k = weights @ mean - settings.doubt * error, weights @ known.mean
+    trial, incumbent = comparable(f_trial / unit, over_trial, f_k / unit, over, 0.0)
+    trial = jnp.where(first, -jnp.inf, trial)
+    decided, success = algorithm.decide(learner.es, learner.x_trial, trial, incumbent, settings.rule)
+    return decided._replace(sigma=jnp.where(first, learner.es.sigma, decided.sigma)), success, over
+
+
+def in_units_of_f(prices: Prices, known: Known) -> Array:
+    """What a unit of each constraint costs, in units of f."""
+    return prices.values * known.spread[0] / jnp.maximum(known.spread[1:], 1e-12)
+
+
+def repriced(prices: Prices, known: Known, settings: Settings) -> Prices:
+    """Prices rise while a limit is broken and fall while it is kept: by a steady part, and by a reaction at once.
+
+    They aim a little below the limit, by as much as the estimate is uncertain.
+    """
+    if not prices.values.size:
+        return prices
+    margin = settings.aim * jnp.sqrt(settings.weight * known.noise[1:])
+    off = (known.mean[1:] + margin) / jnp.maximum(known.spread[1:], 1e-12)
+    off = jnp.clip(off, -FARTHEST, FARTHEST)
+    steady = jnp.clip(prices.steady + settings.price_rate * off, 0.0, LIMIT_OF_PRICES)
+    return Prices(jnp.clip(steady + settings.price_reaction * off, 0.0, LIMIT_OF_PRICES), steady)
+
+
+def objective(
+    problem: Problem, settings: Settings, advantage: Array, epoch: Epoch, prices: Prices
+) -> tuple[Array, Array]:
+    """What the passes maximise: the advantage of the reward less those of the costs at their prices, each in units of its
+    deviation; and the weight of the policy's entropy, from the prices of its limits."""
+    scaled = jax.vmap(lambda a: centred(a, epoch.weights, scale=True))(advantage)
+    costs = len(problem.cost_names)
+    whole = 1 + prices.values.sum()
+    priced = (scaled[0] - jnp.tensordot(prices.values[:costs], scaled[1:], 1)) / whole
+    signs = jnp.array([-1.0 if limit.at_most else 1.0 for limit in problem.limits[costs:]])
+    return priced, settings.entropy + (signs @ prices.values[costs:] if signs.size else 0.0) / whole
