@@ -94,7 +94,7 @@ def improve(
 ) -> tuple[Array, Any, dict[str, Array]]:
     """Maximise E[min(ratio A, clip(ratio) A)] for an advantage (T, B), until the passes are done or the policy is far.
 
-    parameters: settings, what to start from, what was played, and the weight of an entropy bonus.
+    Many parameters: settings, what to start from, what was played, and the weight of an entropy bonus.
     """
     bonus = settings.entropy if bonus is None else bonus
     low, high = 1 - settings.clip, 1 + settings.clip
