@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from scipy.stats import binom, chi2
 
 import pcces
 from pcces.core.certificate import (
@@ -190,6 +190,14 @@ def test_samples_that_vary_too_little_count_with_the_noise_of_the_search():
     assert t_bound(calm, 0.05, noise=0.2) > 0 > t_bound(calm, 0.05)
     wrong = sum(t_bound(rng.standard_normal((5, 1)), 0.1, noise=1.0)[0] < 0 for _ in range(4000))
     assert 0.05 < wrong / 4000 < 0.1  # cautious, not blind
+
+
+@pytest.mark.parametrize("n", [2, 5, 40])
+def test_less_than_nine_samples_in_ten_would_vary_is_implausible(n):
+    samples = np.random.default_rng(n).standard_normal((n, 1))
+    samples *= math.sqrt(chi2.ppf(0.1, n - 1) / (n - 1)) / samples.std(ddof=1)  # as much as one sample in ten, or less
+    assert plausible_deviation(0.999 * samples, 1.0) == 1.0
+    assert plausible_deviation(1.001 * samples, 1.0) == pytest.approx(1.001 * samples.std(ddof=1))
 
 
 def test_a_value_never_seen_to_vary_needs_samples_all_the_same():
