@@ -38,7 +38,7 @@ FARTHEST = 2.0  # deviations by which an episode's cost can be over its limit, a
 MEMORY = 0.9  # of an iteration's spreads, an iteration later
 
 
-class Known(NamedTuple):
+class IncumbentEstimate(NamedTuple):
     """What is known of y = (f, c), an entry an output."""
 
     mean: Array  # at the incumbent
@@ -54,7 +54,7 @@ class Prices(NamedTuple):
     steady: Array  # the part that remains when the limit is just kept
 
 
-class Learner(NamedTuple):
+class BatchLearner(NamedTuple):
     """All that an iteration starts from: a checkpoint is this and the seed."""
 
     es: algorithm.State
@@ -62,7 +62,7 @@ class Learner(NamedTuple):
     adam: Any
     critics: Critics
     normalizer: Normalizer
-    known: Known
+    known: IncumbentEstimate
     prices: Prices
 
 
@@ -72,12 +72,14 @@ def program(arena: Any, settings: Settings) -> Program:
     net = network(task.observation_size, s)
     begin = arena.compiled(partial(start, net, problem, s), everywhere=True)
 
-    def learn(learner: Learner, columns: tuple, samples: Array, key: Array) -> tuple[Learner, dict[str, Array]]:
+    def learn(
+        learner: BatchLearner, columns: tuple, samples: Array, key: Array
+    ) -> tuple[BatchLearner, dict[str, Array]]:
         return conclude(policy, net, problem, s, learner, epoch_of(learner.normalizer, *columns), samples, key)
 
     learn = arena.compiled(learn, everywhere=True)
 
-    def step(learner: Learner, key: Any) -> tuple[Learner, dict[str, Any]]:
+    def step(learner: BatchLearner, key: Any) -> tuple[BatchLearner, dict[str, Any]]:
         """One iteration of Algorithm 1: play the trial point, decide, propose the next."""
         play_key, learn_key = arena.keys(key, learner.es.k, 2)
         columns, first, steps = arena.epoch(learner.x_trial, learner.normalizer, play_key, s.episodes(task))
@@ -94,18 +96,20 @@ def program(arena: Any, settings: Settings) -> Program:
     )
 
 
-def start(net: Policy, problem: Problem, settings: Settings, x0: Array, normalizer: Normalizer, key: Array) -> Learner:
+def start(
+    net: Policy, problem: Problem, settings: Settings, x0: Array, normalizer: Normalizer, key: Array
+) -> BatchLearner:
     """Before the first iteration, whose trial point is x_0."""
     outputs = 1 + len(problem.names)
     zeros = jnp.zeros(outputs)
     critics = init_critics(net, 1 + len(problem.cost_names), settings, jax.random.fold_in(key, 1))
-    return Learner(
+    return BatchLearner(
         algorithm.init(x0, settings.sigma0, 0.0),
         x0,
         optax.scale_by_adam().init(x0),
         critics,
         normalizer,
-        Known(zeros, zeros, zeros, zeros),
+        IncumbentEstimate(zeros, zeros, zeros, zeros),
         Prices(zeros[1:], zeros[1:]),
     )
 
@@ -115,11 +119,11 @@ def conclude(
     net: Policy,
     problem: Problem,
     settings: Settings,
-    learner: Learner,
+    learner: BatchLearner,
     epoch: Epoch,
     samples: Array,
     key: Array,
-) -> tuple[Learner, dict[str, Array]]:
+) -> tuple[BatchLearner, dict[str, Array]]:
     """What an iteration makes of the batch played with its trial point, whose episodes have the outputs `samples`.
 
     parameters: what never changes comes first, then what an iteration starts from, then what was played.
@@ -167,10 +171,12 @@ def conclude(
         "violation": over,
         "price": prices.values.sum(),
     }
-    return Learner(decided, x_trial, adam, critics, normalizer, known, prices), metrics
+    return BatchLearner(decided, x_trial, adam, critics, normalizer, known, prices), metrics
 
 
-def estimated(known: Known, samples: Array, first: Array, settings: Settings) -> tuple[Known, Array, Array]:
+def estimated(
+    known: IncumbentEstimate, samples: Array, first: Array, settings: Settings
+) -> tuple[IncumbentEstimate, Array, Array]:
     """What is known with this batch's spread in it, the estimate of the trial point, and the batch's own mean.
 
     The estimate of the trial point leans on the incumbent's: it is near, and a batch says little by itself.
@@ -184,7 +190,7 @@ def estimated(known: Known, samples: Array, first: Array, settings: Settings) ->
 
 
 def decide(
-    learner: Learner, known: Known, there: Array, mean: Array, first: Array, settings: Settings
+    learner: BatchLearner, known: IncumbentEstimate, there: Array, mean: Array, first: Array, settings: Settings
 ) -> tuple[algorithm.State, Array, Array]:
     """Step 4, on f in units of an episode's spread: the state after it, whether it succeeded, and the incumbent's violation.
 
@@ -203,12 +209,12 @@ def decide(
     return decided._replace(sigma=jnp.where(first, learner.es.sigma, decided.sigma)), success, over
 
 
-def in_units_of_f(prices: Prices, known: Known) -> Array:
+def in_units_of_f(prices: Prices, known: IncumbentEstimate) -> Array:
     """What a unit of each constraint costs, in units of f."""
     return prices.values * known.spread[0] / jnp.maximum(known.spread[1:], 1e-12)
 
 
-def repriced(prices: Prices, known: Known, settings: Settings) -> Prices:
+def repriced(prices: Prices, known: IncumbentEstimate, settings: Settings) -> Prices:
     """Prices rise while a limit is broken and fall while it is kept: by a steady part, and by a reaction at once.
 
     They aim a little below the limit, by as much as the estimate is uncertain.
