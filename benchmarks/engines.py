@@ -144,7 +144,7 @@ def vectorised(name: str, kind: str, balanced: bool, seconds: float, count: int 
 
 @contextlib.contextmanager
 def quiet():
-    from pcces.envs.simulator import quiet as silent
+    from pcces.support.streams import quiet as silent
 
     with silent(), warnings.catch_warnings():
         warnings.simplefilter("ignore")

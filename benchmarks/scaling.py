@@ -47,10 +47,11 @@ def seconds(function, repeats: int = 5) -> float:
 def episodes(hidden: tuple[int, ...], count: int) -> tuple[list[int], list[float]]:
     """Lengths and seconds of a population's episodes, played as a worker plays them."""
     from pcces.engines.pool import Watchdog
-    from pcces.envs.simulator import quiet, simulator
+    from pcces.envs.simulator import simulator
     from pcces.rl.normalizer import identity
     from pcces.rl.policy import Policy
     from pcces.rl.worker import EpisodePlayer
+    from pcces.support.streams import quiet
 
     sim = simulator("AntBulletEnv-v0")
     policy = Policy(sim.observation_size, sim.actions, hidden)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import re
 from dataclasses import replace
 from typing import Any
 
 from pcces.engines import ENGINES
-from pcces.envs.registry import ALIASES, UnknownTaskError, in_jax, make, scene_of, tasks
-from pcces.envs.simulator import CostFunction, Simulator, checked_cost_bounds, make_gymnasium, simulator
+from pcces.envs.making import gymnasium_id, make_gymnasium
+from pcces.envs.registry import ALIASES, UnknownTaskError, in_jax, make, own_id, scene_of
+from pcces.envs.simulator import CostFunction, Simulator, checked_cost_bounds, simulator
 from pcces.envs.task import Task
 
 
@@ -50,11 +52,18 @@ def resolve(
     return simulated, engine
 
 
+def resolve_again(name: str, engine: str) -> Task | Simulator:
+    """The task of a run folder as another engine plays it."""
+    return resolve(own_id(name), engine)[0]
+
+
 def _registered(task: str | Task | Simulator) -> str | Task | Simulator:
     """The task that a module registers with us, by its name; what Gymnasium knows keeps its module."""
     if not isinstance(task, str) or ":" not in task:
         return task
     module, _, name = task.partition(":")
+    if not re.fullmatch(r"\w+(\.\w+)*:[^:]+", task):
+        raise UnknownTaskError(f"a task in a module is given as MODULE:NAME, got {task!r}")
     importlib.import_module(module)
     return name if in_jax(name) else task
 
@@ -105,7 +114,7 @@ def _step_by_step(task: Task, cost: CostFunction | None) -> Simulator:
         raise ValueError(
             f"{task.name} is a task of your own in JAX, which workers do not know: it runs on the device engine"
         )
-    simulated = simulator(_gymnasium_id(task), cost)
+    simulated = simulator(gymnasium_id(task.name), cost)
     if cost is None and task.cost_names:
         simulated = replace(
             simulated, cost_names=task.cost_names, thresholds=tuple(task.thresholds), cost_bounds=task.cost_bounds
@@ -113,25 +122,20 @@ def _step_by_step(task: Task, cost: CostFunction | None) -> Simulator:
     return replace(simulated, name=task.name, entropy_bounds=task.entropy_bounds)
 
 
-def _gymnasium_id(task: Task) -> str:
-    """Gymnasium's own environment of that name, where it has one and needs no costs; else ours."""
-    import gymnasium
-
-    return task.name if task.name in gymnasium.registry and not task.cost_names else f"pcces/{task.name}"
-
-
 def task_of_run(name: str) -> Task:
-    """The task in JAX of a run folder, which may come from a stranger: the module that registers it is not imported here.
+    """The task in JAX of a run folder, which may come from a stranger: nothing is imported for it but what is ours.
 
-    >>> task_of_run("dam:Dam-v0")
+    >>> task_of_run("HopperBulletEnv-v0")
     Traceback (most recent call last):
     ...
-    pcces.envs.registry.UnknownTaskError: unknown task 'dam:Dam-v0': import its module first (`import dam`, or --import dam from the folder it is in)
+    pcces.envs.registry.UnknownTaskError: unknown task 'HopperBulletEnv-v0' in JAX: one of your own has to be registered first (import its module, or --import MODULE)
     """
-    module, _, own = name.rpartition(":")
-    if module and not in_jax(own):
+    own = own_id(name)
+    scene = scene_of(own)
+    if not in_jax(own) and not scene:
         raise UnknownTaskError(
-            f"unknown task {name!r}: import its module first (`import {module}`, or --import {module} from the folder it is in)"
+            f"unknown task {name!r} in JAX: one of your own has to be registered first (import its module, or "
+            "--import MODULE)"
         )
     return _on_the_device(own, None)
 
@@ -142,9 +146,4 @@ def simulator_of_run(name: str, data: dict[str, Any], cost: CostFunction | None)
         from pcces.envs.safety.simulator import safety_simulator
 
         return safety_simulator(scene)
-    simulated = Simulator.from_dict(name, data, cost)
-    if name in tasks():
-        import gymnasium
-
-        simulated = replace(simulated, spec=gymnasium.spec(_gymnasium_id(make(name))))
-    return simulated
+    return Simulator.from_dict(name, data, cost)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import re
+import sys
 from typing import NamedTuple, TypeVar, cast
 
 from pcces.envs.check import check
@@ -68,6 +69,25 @@ def in_jax(name: str) -> bool:
     (True, True, False)
     """
     return name.startswith("brax/") or name in tasks() or name in ALIASES
+
+
+def own_id(name: str) -> str:
+    """The id in MODULE:NAME of a run folder. The folder may come from a stranger, so the module is not imported for it.
+
+    >>> own_id("math:Dam-v0"), own_id("Dam-v0")
+    ('Dam-v0', 'Dam-v0')
+    >>> own_id("dam:Dam-v0")
+    Traceback (most recent call last):
+    ...
+    pcces.envs.registry.UnknownTaskError: unknown task 'dam:Dam-v0': a run folder imports no modules; import its module first (`import dam`, or --import dam from the folder it is in)
+    """
+    module, _, own = name.rpartition(":")
+    if module and module not in sys.modules and not in_jax(own):
+        raise UnknownTaskError(
+            f"unknown task {name!r}: a run folder imports no modules; import its module first "
+            f"(`import {module}`, or --import {module} from the folder it is in)"
+        )
+    return own
 
 
 def scene_of(name: str) -> str | None:

@@ -5,23 +5,18 @@ A `Simulator` says what a `Task` says, but holds no dynamics: a worker calls `ma
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
-import importlib
 import json
 import math
-import os
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from pcces.envs.registry import UnknownTaskError
+from pcces.envs.making import check_options, gymnasium_id, make_gymnasium
+from pcces.envs.registry import own_id
 from pcces.envs.task import Continuous, Discrete
 from pcces.support.jsonable import jsonable
-from pcces.support.text import suggestion
 
 CostFunction = Callable[[np.ndarray, Any, dict[str, Any]], Any]  # observation after the step, action, info -> cost(s)
 
@@ -33,7 +28,6 @@ ENTROPY_BOUNDS = {
     "HopperBulletEnv-v0": (0.0, 1000.0),
     "Walker2DBulletEnv-v0": (0.0, 2000.0),
 }
-PACKAGES = {"BulletEnv": ("pybullet_envs_gymnasium", "bullet")}  # in an id: what registers it, and the extra for that
 PROBE_STEPS = 10  # in which an environment shows whether it has costs
 
 
@@ -56,11 +50,14 @@ class Simulator:
 
     def make(self, **options: Any) -> Environment:
         """The environment itself."""
-        env = make_gymnasium(self.spec or self.name, **self.options, **options)
+        env = make_gymnasium(self.known().spec, **self.options, **options)
         return Environment(env, len(self.cost_names), self.cost)
 
     def known(self) -> Simulator:
-        """The same, with what a run folder does not hold: how to make it. An error where that is not known."""
+        """The same, with what a run folder does not hold: how to make it. An error where that is not known.
+
+        What a run folder names is not imported: its module must have been.
+        """
         import gymnasium
 
         if self.cost is forgotten:
@@ -70,8 +67,18 @@ class Simulator:
             )
         if self.spec is not None:
             return self
-        make_gymnasium(self.name, **self.options).close()
-        return replace(self, spec=gymnasium.spec(self.name.rpartition(":")[2]))
+        name = gymnasium_id(own_id(self.name))
+        check_options(self.name, self.options)
+        env = make_gymnasium(name, **self.options)
+        env.close()
+        actions = _head(name, env.observation_space, env.action_space)
+        there = int(env.observation_space.shape[0]), actions
+        if there != (self.observation_size, self.actions):
+            raise ValueError(
+                f"{self.name} has {there[0]} observations and the actions {there[1]}, but in the run's folder it has "
+                f"{self.observation_size} and {self.actions}"
+            )
+        return replace(self, spec=gymnasium.spec(name))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a run folder, from which `from_dict` makes it again without a look at the environment."""
@@ -165,9 +172,13 @@ class Environment:
 
     def picture(self) -> np.ndarray:
         """What it looks like now, if it was made with render_mode="rgb_array"."""
-        drawn = self.env.render()
+        name = self.env.spec.id if self.env.spec else self.env
+        try:
+            drawn = self.env.render()
+        except Exception as error:  # the drawing is the environment's own code, and may need more than is installed
+            raise ValueError(f"{name} cannot be drawn ({type(error).__name__}: {error})") from error
         if drawn is None:
-            raise ValueError(f"{self.env.spec.id if self.env.spec else self.env} cannot be drawn: it renders nothing")
+            raise ValueError(f"{name} cannot be drawn: it renders nothing")
         return np.asarray(drawn, dtype=np.uint8)[..., :3]
 
     def close(self) -> None:
@@ -194,70 +205,6 @@ def find_cost(third: Any, info: dict[str, Any]) -> Any:
     if third is not None:
         return third
     return info.get("constraint_costs", info.get("cost"))
-
-
-def make_gymnasium(name: Any, **options: Any) -> Any:
-    """`gymnasium.make`, with errors that say what to do, and without the wrappers that only count and check.
-
-    Episodes are cut by whoever plays them; Gymnasium's checks cost more than a step of a small environment, and would
-    not let a six-tuple through.
-    """
-    import gymnasium
-
-    import pcces.envs  # registers pcces/...
-
-    chatters = _import_package(getattr(name, "id", name))
-    with quiet() if chatters else contextlib.nullcontext():
-        try:
-            env = gymnasium.make(name, disable_env_checker=True, **options)
-            if chatters:
-                env.reset(seed=0)
-        except gymnasium.error.UnregisteredEnv as error:
-            known = list(dict.fromkeys([*pcces.envs.tasks(), *gymnasium.registry]))
-            hint = suggestion(name, known, 3, otherwise="`pcces envs` lists ours, gymnasium.registry all others")
-            raise UnknownTaskError(f"unknown task {name!r}; {hint}") from error
-    counters = (gymnasium.wrappers.TimeLimit, gymnasium.wrappers.OrderEnforcing)
-    while isinstance(env, counters):
-        env = env.env
-    return env
-
-
-def _import_package(name: str) -> bool:
-    """Import what registers the id, if we know it; whether that is a package that chatters."""
-    import gymnasium
-
-    for part, (package, extra) in PACKAGES.items():
-        if part in name:
-            if name not in gymnasium.registry:
-                try:
-                    with quiet():
-                        importlib.import_module(package)
-                except ImportError as error:
-                    raise ImportError(
-                        f"{name} needs the extra '{extra}': pip install 'pcces[{extra}]' ({error})"
-                    ) from error
-            return True
-    return False
-
-
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Keep what C code prints (PyBullet does, into standard output) from the user's eyes."""
-    sys.stdout.flush()
-    flush = ctypes.CDLL(None).fflush  # C has buffers of its own
-    flush(None)
-    saved = [os.dup(1), os.dup(2)]
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(nowhere, 1)
-        os.dup2(nowhere, 2)
-        yield
-    finally:
-        flush(None)
-        for descriptor, copy in enumerate(saved, 1):
-            os.dup2(copy, descriptor)
-            os.close(copy)
-        os.close(nowhere)
 
 
 def simulator(

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pcces.engines.arena import Engine, Program
-from pcces.envs.lookup import resolve
+from pcces.envs.lookup import resolve_again
 from pcces.envs.simulator import Simulator
 from pcces.envs.task import Task
 from pcces.rl.progress import EpisodeProgress
@@ -68,7 +68,13 @@ def elsewhere(run: Run, engine: str | None) -> Run:
     """The run with its task as another engine plays it: a policy trained in JAX, say, on the simulator it is meant for."""
     if engine is None or engine == run.config.get("engine", "device"):
         return run
-    return replace(run, task=resolve(run.config["task"], engine)[0])
+    task, here = resolve_again(run.config["task"], engine), run.task
+    if (task.observation_size, task.actions) != (here.observation_size, here.actions):
+        raise ValueError(
+            f"{task.name} has {task.observation_size} observations and the actions {task.actions} there, but the policy is "
+            f"for {here.observation_size} and {here.actions}"
+        )
+    return replace(run, task=task)
 
 
 @contextmanager

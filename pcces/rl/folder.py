@@ -3,22 +3,66 @@
 from __future__ import annotations
 
 import csv
-import json
+import io
+import re
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from pcces.core.certificate import Certificate
 from pcces.envs.lookup import simulator_of_run, task_of_run
 from pcces.envs.simulator import CostFunction, Simulator
 from pcces.envs.task import Task
-from pcces.rl.normalizer import frozen
+from pcces.rl.normalizer import Normalizer, frozen
 from pcces.rl.policy import Policy
 from pcces.rl.problem import Problem, from_json, problem_for
 from pcces.rl.run import Metrics, Run
 from pcces.support import files as storage
+from pcces.support.schema import (
+    ANY_NUMBER,
+    FLAG,
+    NAMES,
+    NUMBER,
+    SHARE,
+    TEXT,
+    Kind,
+    check,
+    optional,
+    several,
+    whole,
+)  # fmt: skip
+from pcces.support.text import printable
 
 COLUMNS = ("iteration", "return", "entropy", "length", "steps", "seconds")  # of every run's metrics, among others
-FINAL = {"episodes"} | {name + error for name in ("return", "entropy", "length", "costs") for error in ("", "_error")}
+MOST_METRICS, MOST_POLICY = 1 << 30, 256 << 20  # bytes
+
+# What the files of a run must hold, wherever they come from.
+CONFIG = {
+    "task": TEXT, "algorithm": TEXT, "preset": TEXT, "seed": whole(0), "engine": TEXT,
+    "workers": optional(whole(1, 100_000)), "ray_address": optional(TEXT), "step_timeout": optional(NUMBER),
+    "simulator": optional(NAMES), "thresholds": several(NUMBER), "entropy_bounds": several(optional(NUMBER), 2),
+    "confidence": SHARE, "certify_episodes": whole(2), "settings": NAMES, "versions": NAMES,
+}  # fmt: skip
+NEEDED = {"task", "algorithm", "preset", "seed", "thresholds", "entropy_bounds", "settings"}
+SETTINGS = {
+    "iterations": whole(1), "hidden": several(whole(1, 1 << 20)), "mu": NUMBER, "discounted": FLAG, "discount": NUMBER,
+}  # fmt: skip
+SIMULATOR = {
+    "observation_size": whole(1, 1 << 20), "actions": NAMES, "max_steps": whole(1), "cost_names": several(TEXT),
+    "cost_bounds": optional(several(NUMBER, 2)), "cost_function": FLAG, "reward_threshold": optional(NUMBER),
+    "options": NAMES,
+}  # fmt: skip
+BOX = {"low": several(optional(NUMBER)), "high": several(optional(NUMBER))}
+FINAL = {
+    "episodes": whole(0), "costs": several(ANY_NUMBER), "costs_error": several(ANY_NUMBER),
+    **{name + error: ANY_NUMBER for name in ("return", "entropy", "length") for error in ("", "_error")},
+}  # fmt: skip
+CERTIFICATE = {"certificate": NAMES, "fresh_episodes": NAMES, "words": TEXT, "limits": several(NAMES)}
+BY_TYPE: dict[Any, Kind] = {  # of a certificate's fields
+    "bool": FLAG, "float": NUMBER, "int": whole(0), "str": TEXT, "tuple[float, ...]": several(ANY_NUMBER),
+}  # fmt: skip
 
 
 def read_config(path: Path) -> dict[str, Any]:
@@ -26,17 +70,17 @@ def read_config(path: Path) -> dict[str, Any]:
     file = path / "config.json"
     if not file.exists():
         raise FileNotFoundError(f"{path} is not a run folder: it has no config.json")
+    config = storage.read_json(file)
     try:
-        config = json.loads(file.read_text())
-        missing = {"task", "algorithm", "preset", "seed", "thresholds", "entropy_bounds", "settings"} - set(config)
-        if not missing:
-            needed = {"iterations", "hidden", "mu", "discounted"}
-            missing = {f"settings.{name}" for name in needed - set(config["settings"])}
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{file} is damaged ({error})") from error
-    if missing:
-        raise ValueError(f"{file} is not a run's configuration: it lacks {', '.join(sorted(missing))}")
-    return config
+        check(config, CONFIG, needed=NEEDED)
+        check(config["settings"], SETTINGS, "settings", set(SETTINGS) - {"discount"})
+        if config.get("simulator") is not None:
+            check(config["simulator"], SIMULATOR, "simulator")
+            actions = config["simulator"]["actions"]
+            check(actions, {"n": whole(2, 1 << 20)} if "n" in actions else BOX, "simulator.actions")
+    except ValueError as error:
+        raise ValueError(f"{file} is not a run's configuration: {error}") from error
+    return dict(config)
 
 
 def read_metrics(path: Path) -> Metrics:
@@ -44,11 +88,10 @@ def read_metrics(path: Path) -> Metrics:
     if not path.exists():
         raise FileNotFoundError(f"{path} is missing")
     try:
-        with path.open(newline="") as file:
-            lines = list(csv.reader(file))
+        lines = list(csv.reader(io.StringIO(storage.read_text(path, MOST_METRICS), newline="")))
         if not lines:
             raise ValueError("it is empty")
-        head, *rows = lines
+        head, *rows = [printable(name) for name in lines[0]], *lines[1:]
         if not head and not rows:  # as it is written before the first iteration
             return {name: [] for name in COLUMNS}
         if missing := [name for name in COLUMNS if name not in head]:
@@ -64,24 +107,54 @@ def read_certificate(path: Path, problem: Problem) -> tuple[Certificate, dict[st
     """certificate.json: the certificate and the means over its episodes; a missing or damaged one is an error that says so."""
     if not path.exists():
         raise FileNotFoundError(f"{path} is missing")
+    said = storage.read_json(path)
     try:
-        said = json.loads(path.read_text())
-        certificate, final = Certificate.from_dict(said["certificate"]), said["fresh_episodes"]
-        if missing := FINAL - set(final):
-            raise ValueError(f"its fresh_episodes lack {', '.join(sorted(missing))}")
-        if (len(certificate.upper_bounds), len(final["costs"])) != (len(problem.names), len(problem.cost_names)):
-            raise ValueError("it is about other limits than the run's")
-    except KeyError as error:
-        raise ValueError(f"{path} is damaged (it lacks {error})") from error
+        check(said, CERTIFICATE, needed={"certificate", "fresh_episodes"})
+        stated, final = said["certificate"], said["fresh_episodes"]
+        kinds = {field.name: BY_TYPE[field.type] for field in fields(Certificate) if field.type in BY_TYPE}
+        check(stated, kinds, "certificate", {"holds", "confidence", "upper_bounds", "samples", "method"})
+        check(final, FINAL, "fresh_episodes")
+        certificate = Certificate.from_dict(stated)
+        counts = len(certificate.upper_bounds), len(final["costs"]), len(final["costs_error"])
+        if counts != (len(problem.names), len(problem.cost_names), len(problem.cost_names)) or _others(said, problem):
+            raise ValueError("it is about other limits than config.json's")
+        if certificate.holds and not all(bound <= certificate.tolerance for bound in certificate.upper_bounds):
+            raise ValueError("it says that limits hold, and has bounds that do not")
     except (ValueError, TypeError) as error:
         raise ValueError(f"{path} is damaged ({error})") from error
     return certificate, final
 
 
+def _others(said: dict[str, Any], problem: Problem) -> bool:
+    """Whether certificate.json speaks of other limits than these."""
+    if "limits" in said:
+        return bool(said["limits"] != [limit._asdict() for limit in problem.limits])
+    # Earlier versions noted the thresholds, and all limits in words only.
+    final, in_words = said["fresh_episodes"], re.findall(r"\(limit (\S+)\)", said.get("words", ""))
+    return bool(
+        final.get("thresholds", [*problem.thresholds]) != [*problem.thresholds]
+        or (in_words and in_words != [f"{limit.value:g}" for limit in problem.limits])
+    )
+
+
+def read_policy(path: Path, task: str, shape: Policy) -> tuple[np.ndarray, Normalizer]:
+    """policy.npz: the policy of a task, and its normalisation; a damaged one, or another's, is an error that says so."""
+    arrays, data = storage.load(path, "policy", MOST_POLICY)
+    if data.get("task") != task:
+        raise ValueError(f"the policy in {path} is of {data.get('task')}, but config.json says {task}")
+    for name, size in (("x", shape.size), ("mean", shape.observation_size), ("std", shape.observation_size)):
+        array = arrays.get(name)
+        if array is None or array.dtype.kind != "f" or array.shape != (size,) or not np.isfinite(array).all():
+            raise ValueError(f"{path} is damaged: {name} must be {size} finite numbers, as config.json has it")
+    return arrays["x"], frozen(arrays["mean"], arrays["std"])
+
+
 def load(path: str | Path, cost: CostFunction | None = None) -> Run:
     """A run from its folder; a task of your own has to be registered first (`pcces.envs.register_task`).
 
-    A cost function that the run was given has to be given again to evaluate it; for all else it is not needed.
+    A cost function that the run was given has to be given again to evaluate it; for all else it is not needed. The folder
+    may come from a stranger: nothing it names is imported (import the module of a task of your own first), and what is
+    damaged or makes no sense is a ValueError.
     """
     path = Path(path)
     config = read_config(path)
@@ -103,9 +176,6 @@ def load(path: str | Path, cost: CostFunction | None = None) -> Run:
     if (path / "metrics.csv").exists():
         run.metrics = read_metrics(path / "metrics.csv")
     if (path / "policy.npz").exists():
-        arrays, data = storage.load(path / "policy.npz", "policy")
-        if data["task"] != config["task"]:
-            raise ValueError(f"the policy in {path} is of {data['task']}, but its config says {config['task']}")
-        run.x, run.normalizer = arrays["x"], frozen(arrays["mean"], arrays["std"])
+        run.x, run.normalizer = read_policy(path / "policy.npz", config["task"], shape)
         run.certificate, run.final = read_certificate(path / "certificate.json", problem)
     return run

@@ -158,7 +158,12 @@ class Run:
         x, normalizer = self.trained()
         assert self.certificate is not None and self.path is not None
         arrays = {"x": x, "mean": np.asarray(normalizer.mean), "std": np.asarray(normalizer.std)}
-        said = {"certificate": self.certificate.to_dict(), "words": self.words(), "fresh_episodes": self.final}
+        said = {
+            "certificate": self.certificate.to_dict(),
+            "limits": [limit._asdict() for limit in self.problem.limits],
+            "words": self.words(),
+            "fresh_episodes": self.final,
+        }
         self._write("certificate.json", json.dumps(said, indent=1).encode())
         storage.save(self.path / "policy.npz", "policy", arrays, {"task": self.config["task"]})  # last: now it is done
 

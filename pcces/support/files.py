@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from pcces.support.schema import cleaned
 from pcces.support.text import printable
 
 _HEADER = "__pcces__"
@@ -78,10 +79,10 @@ def read_text(path: str | Path, most: int = MOST_TEXT) -> str:
 
 
 def read_json(path: str | Path, most: int = MOST_TEXT) -> Any:
-    """What a JSON file holds; a ValueError that names the file if it is damaged."""
+    """What a JSON file holds, its texts `cleaned`; a ValueError that names the file if it is damaged."""
     text = read_text(path, most)
     try:
-        return json.loads(text)
+        return cleaned(json.loads(text))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is damaged ({error})") from error
 
@@ -106,7 +107,7 @@ def load(path: str | Path, kind: str, most: int = MOST) -> tuple[dict[str, np.nd
             with np.load(file, allow_pickle=False) as archive:
                 arrays = {name: archive[name] for name in archive.files}
             header = json.loads(arrays.pop(_HEADER).tobytes().decode())
-            found, data = header["kind"], header["data"]
+            found, data = header["kind"], cleaned(header["data"])
             if not isinstance(data, dict):
                 raise TypeError("its header holds no names")
         except Exception as error:  # a damaged file can fail in more ways than zipfile, zlib and NumPy have names for

@@ -1,0 +1,86 @@
+"""Making environments by their Gymnasium ids: of ours, of packages we know, and of whatever else is registered."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import re
+import sys
+from typing import Any
+
+from pcces.envs.registry import UnknownTaskError, make, tasks
+from pcces.support.streams import quiet
+from pcces.support.text import suggestion
+
+PACKAGES = {"BulletEnv": ("pybullet_envs_gymnasium", "bullet")}  # in an id: what registers it, and the extra for that
+
+
+def make_gymnasium(name: Any, **options: Any) -> Any:
+    """`gymnasium.make`, with errors that say what to do, and without the wrappers that only count and check.
+
+    Episodes are cut by whoever plays them; Gymnasium's checks cost more than a step of a small environment, and would
+    not let a six-tuple through.
+    """
+    import gymnasium
+
+    import pcces.envs  # registers pcces/...
+
+    chatters = _import_package(getattr(name, "id", name))
+    with quiet() if chatters else contextlib.nullcontext():
+        try:
+            env = gymnasium.make(name, disable_env_checker=True, **options)
+            if chatters:
+                env.reset(seed=0)
+        except gymnasium.error.DependencyNotInstalled as error:
+            raise ImportError(f"{name} needs more than is installed: {error}") from error
+        except gymnasium.error.Error as error:  # no such id, or none that could be
+            known = list(dict.fromkeys([*pcces.envs.tasks(), *gymnasium.registry]))
+            hint = suggestion(str(name), known, 3, otherwise="`pcces envs` lists ours, gymnasium.registry all others")
+            raise UnknownTaskError(f"unknown task {name!r}; {hint}") from error
+    counters = (gymnasium.wrappers.TimeLimit, gymnasium.wrappers.OrderEnforcing)
+    while isinstance(env, counters):
+        env = env.env
+    return env
+
+
+def _import_package(name: str) -> bool:
+    """Import what registers the id, if we know it; whether that is a package that chatters."""
+    import gymnasium
+
+    for part, (package, extra) in PACKAGES.items():
+        if part in name:
+            if name not in gymnasium.registry:
+                try:
+                    with quiet():
+                        importlib.import_module(package)
+                except ImportError as error:
+                    raise ImportError(
+                        f"{name} needs the extra '{extra}': pip install 'pcces[{extra}]' ({error})"
+                    ) from error
+            return True
+    return False
+
+
+def gymnasium_id(name: str) -> str:
+    """By which id Gymnasium knows one of our tasks: its own environment of that name, if it needs no costs; else ours.
+
+    >>> gymnasium_id("CartPole-v1"), gymnasium_id("CartSafe-v0"), gymnasium_id("Ant-v5")
+    ('CartPole-v1', 'pcces/CartSafe-v0', 'Ant-v5')
+    """
+    import gymnasium
+
+    if name not in tasks() or (name in gymnasium.registry and not make(name).cost_names):
+        return name
+    return f"pcces/{name}"
+
+
+def check_options(name: str, options: Any) -> None:
+    """That the options in a run folder name no module that is still to be imported: an environment might do it."""
+    parts = options.values() if isinstance(options, dict) else options if isinstance(options, list) else ()
+    for part in parts:
+        module = re.fullmatch(r"(\w+(?:\.\w+)*):[\w./-]+", part) if isinstance(part, str) else None
+        if module is not None and module[1] not in sys.modules:
+            raise UnknownTaskError(
+                f"{name} is to be made with {part!r}: a run folder imports no modules; import {module[1]} first"
+            )
+        check_options(name, part)
