@@ -28,6 +28,7 @@ def test_the_allowance_of_equation_4_and_a_margin():
 
 def test_no_constraints_are_never_broken():
     assert violation(np.zeros((3, 0))).tolist() == [0.0, 0.0, 0.0]
+    assert violation(np.zeros((3, 0), np.float32)).dtype == np.float32
 
 
 def test_a_failed_constraint_is_infinitely_broken():
