@@ -47,7 +47,7 @@ def several(kind: Kind, count: int | None = None) -> Kind:
 
 
 NUMBER = Kind("a finite number", _number)
-ANY_NUMBER = Kind("a number", lambda value: isinstance(value, int | float) and not isinstance(value, bool))
+ANY_NUMBER = Kind("a number", lambda value: isinstance(value, float) or _number(value))
 SHARE = Kind("a number between 0 and 1", lambda value: _number(value) and 0 < value < 1)
 FLAG = Kind("true or false", lambda value: isinstance(value, bool))
 TEXT = Kind("text", lambda value: isinstance(value, str) and len(value) <= LONGEST)
