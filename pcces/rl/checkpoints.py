@@ -15,9 +15,11 @@ import numpy as np
 from pcces.rl.folder import read_metrics
 from pcces.rl.run import Metrics, Run
 from pcces.support import files as storage
+from pcces.support.schema import FLAG, NUMBER, check, whole
 from pcces.support.trees import leaves, rebuilt
 
 NAME, NEXT = "checkpoint.npz", ".checkpoint-next.npz"
+DATA = {"done": whole(0), "moved": FLAG, "seconds": NUMBER}
 LAYOUT = 3  # what a state's arrays mean and how a search goes on from them; 1 had plain sums of observations, 2 no natural gradient
 
 
@@ -82,19 +84,21 @@ def _read(run: Run, file: Path) -> Checkpoint:
             raise ValueError(f"{file} is the checkpoint of a run with {name} {data.get(name)!r}, not {mine!r}")
     if data.get("layout", 1) != LAYOUT:
         raise ValueError(f"{file} was written by another version of pcces: go on with that one, or train anew")
-    count = sum(name.startswith("state.") for name in arrays)
-    return Checkpoint(
-        [arrays[f"state.{j}"] for j in range(count)],
-        {name.partition(".")[2]: value for name, value in arrays.items() if name.startswith("candidates.")},
-        data["done"],
-        data["moved"],
-        data["seconds"],
-    )
+    try:
+        check(data, DATA)
+        count = sum(name.startswith("state.") for name in arrays)
+        state = [arrays[f"state.{j}"] for j in range(count)]
+    except (ValueError, KeyError) as error:
+        raise ValueError(f"{file} is damaged ({error})") from error
+    candidates = {name.partition(".")[2]: value for name, value in arrays.items() if name.startswith("candidates.")}
+    return Checkpoint(state, candidates, data["done"], data["moved"], data["seconds"])
 
 
 def stacked(template: Any, kept: Sequence[Checkpoint]) -> Any:
     """The states of all runs, seeds first, in the structure of the template."""
-    count = len(leaves(template))
-    if any(len(checkpoint.state) != count for checkpoint in kept):
-        raise ValueError("the checkpoint is of another version of pcces: start the run again")
-    return rebuilt(template, [np.stack([checkpoint.state[j] for checkpoint in kept]) for j in range(count)])
+    parts = leaves(template)
+    for checkpoint in kept:
+        there, wanted = [part.shape for part in checkpoint.state], [part.shape[1:] for part in parts]
+        if there != wanted:
+            raise ValueError("the checkpoint is of another run, or of another version of pcces: start the run again")
+    return rebuilt(template, [np.stack([checkpoint.state[j] for checkpoint in kept]) for j in range(len(parts))])

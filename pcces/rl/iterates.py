@@ -87,5 +87,10 @@ class Candidates:
         return dict(vars(self))
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """Take over what `arrays` gave."""
+        """Take over what `arrays` gave, also after a trip through a file; a ValueError if it is of other policies."""
+        kinds = {name: (len(arrays["x"]), *empty.shape[1:]) for name, empty in vars(self).items() if "x" in arrays}
+        if {name: array.shape for name, array in arrays.items()} != kinds or not all(
+            array.dtype.kind == "f" for array in arrays.values()
+        ):
+            raise ValueError("the checkpoint's candidates are not those of such a run")
         vars(self).update(arrays)
