@@ -39,6 +39,7 @@ def test_the_forcing_function_is_half_kappa_sigma_squared():
     threshold = 3.0 - 0.5 * 0.8 * 0.5**2  # 2.9
     assert run_decide(threshold - 1e-12, 3.0, rule)[1]
     assert not run_decide(threshold + 1e-12, 3.0, rule)[1]
+    assert run_decide(2.875, 3.0, Rule.conform(gamma=2.0, kappa=1.0))[1]  # just as much as is asked for is enough
     # simple decrease is not enough, and the demand falls with sigma squared
     assert not sufficient_decrease(one(2.95), one(3.0), one(0.5), rule)
     assert sufficient_decrease(one(2.95), one(3.0), one(0.25), rule)
@@ -209,6 +210,7 @@ def test_numpy_and_jax_take_the_same_decisions(name, traced_by_jax):
 
 def test_states_are_plain_tuples_of_arrays():
     state = init(np.zeros(3, dtype=np.float32), 0.1, 0.2)
-    assert state.sigma.dtype == np.float32
+    assert state.sigma.dtype == state.sigma_es.dtype == np.float32
     after, _ = decide(state, state.x, np.float32(0), np.float32(1), Rule())
     assert after.x.dtype == np.float32 and after.sigma.dtype == np.float32  # nothing drifts to float64
+    assert after.successes.dtype == state.successes.dtype and after.k.dtype == state.k.dtype
