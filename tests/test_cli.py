@@ -352,7 +352,7 @@ BAD = [
     (["CartSafe-v0", "--workers", "4"], "the device engine uses every core by itself"),
     (["CartSafe-v0", "--iterations", "0"], "iterations must be at least 1"),
     (["CartSafe-v0", "--seeds", "0"], "--seeds must be at least 1"),
-    (["CartSafe-v0", "--seed", "-1"], "seeds must be different numbers, none negative"),
+    (["CartSafe-v0", "--seed", "-1"], "a seed must be a whole number from 0 to 2^63 - 1, got -1"),
     (["CartSafe-v0", "--set", "sigma=1"], "unknown setting 'sigma'; did you mean 'sigma0'?"),
     (["CartSafe-v0", "--set", "sigma0"], "--set takes NAME=VALUE, got 'sigma0'"),
     (["CartSafe-v0", "--set", "m=many"], "m must be a whole number, got 'many'"),

@@ -490,7 +490,7 @@ def test_a_run_stopped_before_its_first_iteration_has_no_metrics_yet(tmp_path, m
         (dict(population=8.0), r"population must be a whole number, got 8\.0"),
         (dict(normalise="no"), "normalise must be True or False, got 'no'"),
         (dict(shaping=3), "shaping must be text, got 3"),
-        (dict(seed=1.5), r"a seed must be a whole number, got 1\.5"),
+        (dict(seed=1.5), r"a seed must be a whole number from 0 to 2\^63 - 1, got 1\.5"),
         (dict(certify_episodes=50.0), r"certify_episodes must be a whole number, got 50\.0"),
         (dict(entropy_bounds=5), r"entropy_bounds must be two numbers, such as \(0, 100\), got 5"),
         (dict(entropy_bounds=(5,)), r"entropy_bounds must be two numbers, .* got \(5,\)"),

@@ -20,7 +20,7 @@ import numpy as np
 from jax.sharding import AxisType, Mesh, PartitionSpec
 
 from pcces.engines.arena import Program
-from pcces.engines.keys import key
+from pcces.engines.keys import key, keys
 
 Array = Any
 CHUNK = {"cpu": 10, "gpu": 50}  # iterations a call: on a GPU they are short, and a call costs as much as three
@@ -248,7 +248,7 @@ class DeviceEngine:
         self.mesh = Mesh(
             np.array(devices[: across * within]).reshape(across, within), (SEEDS, EPISODES), (AxisType.Auto,) * 2
         )
-        self._keys = jax.vmap(key)(jnp.array(self.seeds, dtype=jnp.uint32))
+        self._keys = keys(self.seeds)
         self._iterations = iterations(
             program, self.mesh, self.chunk, len(self.seeds), bool(jax.config.values["jax_enable_x64"])
         )

@@ -7,6 +7,7 @@ a fifth slower to run. Everything in `jax.random` works with these keys; equal s
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -78,7 +79,19 @@ def key(seed: int | Array) -> Array:
     >>> bool(jax.random.uniform(key(0)) == jax.random.uniform(key(0)))
     True
     """
+    if isinstance(seed, int | np.integer):
+        return jax.random.wrap_key_data(jnp.array(divmod(int(seed), 2**32), dtype=jnp.uint32), impl=_PCG3D)
     return jax.random.key(jnp.asarray(seed, dtype=jnp.uint32), impl=_PCG3D)
+
+
+def keys(seeds: Sequence[int]) -> Array:
+    """The keys of several seeds, of up to 64 bits: their two words are the key's.
+
+    >>> bool(jnp.all(jax.random.key_data(keys([5, 2**32 + 5])) == jnp.array([[0, 5], [1, 5]])))
+    True
+    """
+    words = jnp.array([divmod(int(seed), 2**32) for seed in seeds], dtype=jnp.uint32)
+    return jax.random.wrap_key_data(words, impl=_PCG3D)
 
 
 def ours(keys: Array) -> bool:

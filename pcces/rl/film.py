@@ -17,6 +17,7 @@ from PIL import Image, ImageDraw, ImageFont
 from pcces.envs.simulator import Environment, Simulator, flat
 from pcces.envs.task import Task
 from pcces.rl.run import Run
+from pcces.rl.seeds import checked_seed
 from pcces.support import files as storage
 
 MOST_FRAMES = 150
@@ -48,7 +49,7 @@ def film(run: Run, seed: int = 0, greedy: bool = False, width: int | None = None
     >>> made.steps == made.total and made.gif[:6]
     b'GIF89a'
     """
-    task = run.task
+    task, seed = run.task, checked_seed(seed)
     if isinstance(task, Simulator):  # it shows only where it stands, so it is drawn while the episode is played
         with _environment(task, render_mode="rgb_array") as env:
             speed = float(env.env.metadata.get("render_fps", 30))

@@ -21,6 +21,7 @@ from pcces.rl.folder import read_config
 from pcces.rl.policy import Policy
 from pcces.rl.problem import checked_bounds, problem_for, to_json
 from pcces.rl.run import Run
+from pcces.rl.seeds import checked_seed
 
 CERTIFY_EPISODES = {"device": 1000, "local": 200, "ray": 200}
 FREE = ("workers", "ray_address", "step_timeout")  # what a resumed run may have otherwise: the result is the same
@@ -80,9 +81,9 @@ class Request:
             raise ValueError(f"confidence must lie between 0 and 1, got {self.confidence}")
         if (episodes := whole("certify_episodes", episodes)) < 2:
             raise ValueError(f"a certificate needs at least 2 episodes, got certify_episodes={episodes}")
-        seeds = [whole("a seed", s) for s in self.seeds]
-        if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0:
-            raise ValueError(f"seeds must be different numbers, none negative, got {seeds}")
+        seeds = [checked_seed(s) for s in self.seeds]
+        if not seeds or len(set(seeds)) < len(seeds):
+            raise ValueError(f"seeds must be different numbers, at least one, got {seeds}")
         bounds = None if self.entropy_bounds is None else checked_bounds(self.entropy_bounds)
         settings = self._settings(task, engine, bounds)
         if bounds is None and not self.algorithm.limits_entropy:

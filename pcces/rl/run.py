@@ -26,6 +26,7 @@ from pcces.rl.certify import certify, ranges
 from pcces.rl.normalizer import Normalizer, normalise
 from pcces.rl.policy import Policy, forward
 from pcces.rl.problem import Problem
+from pcces.rl.seeds import checked_seed
 from pcces.support import files as storage
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ class Run:
         `progress=None` shows on a terminal how far it is.
         """
         x, normalizer = self.trained()
+        episodes, seed = checked_episodes(episodes), checked_seed(seed)
         with playing(elsewhere(self, engine), progress) as play:
             return summary(self.problem, play(x, normalizer, episodes, seed, greedy))
 
@@ -117,7 +119,8 @@ class Run:
         """The same run with what other fresh episodes say of its policy."""
         x, normalizer = self.trained()
         assert self.certificate is not None
-        fresh = self.certificate.samples if episodes is None else episodes
+        fresh = checked_episodes(self.certificate.samples if episodes is None else episodes)
+        seed = checked_seed(seed)
         there = elsewhere(self, engine)
         with playing(there, progress) as play:
             outcome = play(x, normalizer, fresh, seed, greedy)
@@ -195,6 +198,19 @@ class Run:
         if failed := final.get("failed_episodes"):
             return f"NOT CERTIFIED: {failed} of {c.samples} fresh episodes failed. Mean over the others: {means}."
         return f"NOT CERTIFIED: could only show {limits} ({sure}). Mean over these episodes: {means}."
+
+
+def checked_episodes(episodes: Any) -> int:
+    """How many episodes are to be played, if that is at least one.
+
+    >>> checked_episodes(0)
+    Traceback (most recent call last):
+    ...
+    ValueError: episodes must be a whole number of at least 1, got 0
+    """
+    if not isinstance(episodes, int | np.integer) or episodes < 1:
+        raise ValueError(f"episodes must be a whole number of at least 1, got {episodes!r}")
+    return int(episodes)
 
 
 def summary(problem: Problem, outcome: Any) -> dict[str, Any]:

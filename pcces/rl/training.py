@@ -21,11 +21,11 @@ from pcces.rl.problem import Problem
 from pcces.rl.progress import TrainingProgress
 from pcces.rl.request import Request
 from pcces.rl.run import Run, summary
+from pcces.rl.seeds import certify_seed
 from pcces.support.interrupt import uninterrupted
 from pcces.support.trees import leaves
 
 CHECKPOINT_SECONDS = 20.0
-CERTIFY_SEED = 10_000_000  # far from any training seed: these episodes are fresh
 
 
 class Training:
@@ -165,7 +165,7 @@ class Training:
 
     def _certify(self, i: int) -> None:
         run, c = self.runs[i], self.runs[i].config
-        seed = CERTIFY_SEED + 1000 * c["seed"]
+        seed = certify_seed(c["seed"])
         x, normalizer, certificate, outcome = certify.choose(
             run.task, run.shape, run.problem, self.arena.fresh, self.candidates[i], c["certify_episodes"], seed,
             c["confidence"],
