@@ -22,6 +22,8 @@ from pcces.rl.policy import Policy
 from pcces.rl.problem import checked_bounds, problem_for, to_json
 from pcces.rl.run import Run
 from pcces.rl.seeds import checked_seed
+from pcces.support.lock import NAME as LOCK
+from pcces.support.lock import check_free
 
 CERTIFY_EPISODES = {"device": 1000, "local": 200, "ray": 200}
 FREE = ("workers", "ray_address", "step_timeout")  # what a resumed run may have otherwise: the result is the same
@@ -185,11 +187,9 @@ def _check_folder(path: Path | None, config: dict[str, Any], resume: bool) -> No
     """That a new run has a folder to itself, and one that goes on is what is asked for, however long."""
     if path is None:
         return
+    check_free(path)
     if not resume:
-        if path.exists() and any(path.iterdir()):
-            raise FileExistsError(
-                f"{path} exists already: give another folder, delete it, or go on with it (--resume, resume=True)"
-            )
+        check_unused(path)
         return
     if not (path / "config.json").exists():
         raise FileNotFoundError(f"there is no run to go on with in {path}")
@@ -197,6 +197,14 @@ def _check_folder(path: Path | None, config: dict[str, Any], resume: bool) -> No
     as_json = json.loads(json.dumps(config))
     as_json["settings"]["iterations"] = before["settings"]["iterations"]
     check_same(path, before, as_json)
+
+
+def check_unused(path: Path) -> None:
+    """That a new run has a folder to itself."""
+    if path.exists() and any(file.name != LOCK for file in path.iterdir()):
+        raise FileExistsError(
+            f"{path} exists already: give another folder, delete it, or go on with it (--resume, resume=True)"
+        )
 
 
 def check_same(path: Path, before: dict[str, Any], asked: dict[str, Any]) -> None:

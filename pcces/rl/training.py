@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,11 @@ from pcces.rl.folder import load, read_config
 from pcces.rl.iterates import Candidates
 from pcces.rl.problem import Problem
 from pcces.rl.progress import TrainingProgress
-from pcces.rl.request import Request
+from pcces.rl.request import Request, check_unused
 from pcces.rl.run import Run, summary
 from pcces.rl.seeds import certify_seed
 from pcces.support.interrupt import uninterrupted
+from pcces.support.lock import alone_in
 from pcces.support.trees import leaves
 
 CHECKPOINT_SECONDS = 20.0
@@ -48,6 +50,7 @@ class Training:
         self.started = time.perf_counter()
         self.spent = 0.0
         self.states: Any = None
+        self.locks = ExitStack()  # on the folders, for as long as this lasts
         if self.finished:
             return
         self.opening = "compiling" if first.config["engine"] == "device" else "starting workers"
@@ -70,16 +73,23 @@ class Training:
         paths = [path for path in request.paths if path is not None]
         if request.resume and all(_complete(path, iterations) for path in paths):
             return cls([load(path) for path in paths], request.algorithm, together=request.together)
-        kept = checkpoints.read(runs) if request.resume else None
-        if kept and kept[0].done > iterations:
-            raise ValueError(
-                f"the run has {kept[0].done} iterations already: with iterations={kept[0].done} it ends here, with more "
-                "it goes on"
-            )
-        for run, checkpoint in zip(runs, kept or ()):
-            assert run.path is not None
-            run.metrics = checkpoints.metrics_before(checkpoint, run.path / "metrics.csv")
-        return cls(runs, request.algorithm, kept, request.together)
+        with ExitStack() as locks:
+            for path in paths:
+                locks.enter_context(alone_in(path))
+                if not request.resume:
+                    check_unused(path)  # another process may have been there since
+            kept = checkpoints.read(runs) if request.resume else None
+            if kept and kept[0].done > iterations:
+                raise ValueError(
+                    f"the run has {kept[0].done} iterations already: with iterations={kept[0].done} it ends here, with "
+                    "more it goes on"
+                )
+            for run, checkpoint in zip(runs, kept or ()):
+                assert run.path is not None
+                run.metrics = checkpoints.metrics_before(checkpoint, run.path / "metrics.csv")
+            training = cls(runs, request.algorithm, kept, request.together)
+            training.locks = locks.pop_all()
+            return training
 
     @property
     def finished(self) -> bool:
@@ -97,7 +107,7 @@ class Training:
         """Everything from here to the certificate."""
         if self.finished:
             return
-        with TrainingProgress(self, progress) as shown:
+        with self.locks, TrainingProgress(self, progress) as shown:
             try:
                 self._search(shown, callback)
                 self.checkpoint()
