@@ -347,7 +347,7 @@ BAD = [
     (["CartSafe-v0", "--threshold", "3", "--threshold", "4"], "has 1 costs (off_centre), got 2 thresholds"),
     (["CartSafe-v0", "--threshold", "nan"], "a threshold must be a finite number"),
     (["CartSafe-v0", "--algorithm", "sgd"], "unknown algorithm 'sgd'"),
-    (["CartSafe-v0", "--preset", "best"], "unknown preset 'best'; there are default, paper, noisy"),
+    (["CartSafe-v0", "--preset", "best"], "unknown preset 'best'; there are default, batches, paper, noisy"),
     (["CartSafe-v0", "--engine", "gpu"], "unknown engine 'gpu'"),
     (["CartSafe-v0", "--workers", "4"], "the device engine uses every core by itself"),
     (["CartSafe-v0", "--iterations", "0"], "iterations must be at least 1"),
@@ -457,12 +457,12 @@ def test_damaged_metrics_and_certificates_are_refused(trained, tmp_path):
     said = json.loads(certificate.read_text())
     bounds = {**said, "certificate": said["certificate"] | {"upper_bounds": []}}
     for content, why in (
-        ("{}", "is damaged (it lacks 'certificate')"),
+        ("{}", "is damaged (it lacks certificate, fresh_episodes)"),
         ("{", "is damaged ("),
         ("[]", "is damaged ("),
-        (json.dumps(said | {"certificate": {}}), "is damaged (it lacks 'upper_bounds')"),
-        (json.dumps(said | {"fresh_episodes": {"costs": [1.0]}}), "its fresh_episodes lack costs_error, entropy"),
-        (json.dumps(bounds), "it is about other limits than the run's"),
+        (json.dumps(said | {"certificate": {}}), "is damaged (it lacks certificate.confidence, certificate.holds"),
+        (json.dumps(said | {"fresh_episodes": {"costs": [1.0]}}), "it lacks fresh_episodes.costs_error, fresh_episodes.entropy"),
+        (json.dumps(bounds), "it is about other limits than config.json's"),
         (None, "is missing"),
     ):
         certificate.unlink(missing_ok=True)

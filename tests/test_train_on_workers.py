@@ -135,7 +135,7 @@ def test_loading_a_run_makes_no_environment_and_imports_nothing(costly, tmp_path
     config = json.loads((tmp_path / "config.json").read_text())
     config["task"] = "antigravity:Evil-v0"
     (tmp_path / "config.json").write_text(json.dumps(config))
-    with pytest.raises(ValueError, match="its config says antigravity:Evil-v0"):  # it is not what the policy is of
+    with pytest.raises(ValueError, match=r"config\.json says antigravity:Evil-v0"):  # it is not what the policy is of
         pcces.load(tmp_path)
     (tmp_path / "policy.npz").unlink()
     assert pcces.load(tmp_path).shape.size == costly[0].shape.size and "antigravity" not in sys.modules
