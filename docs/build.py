@@ -43,7 +43,7 @@ STORY = {
         "speed": "Speed",
         "overhead": "Overhead",
     },
-    "Reference": {"reference": "Names and commands"},
+    "Reference": {"reference": "Names and commands", "architecture": "Architecture", "contributing": "Contributing"},
 }
 
 
