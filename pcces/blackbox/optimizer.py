@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -24,6 +23,7 @@ from pcces.core import algorithm
 from pcces.core.estimation import Estimate, NoiseLevel
 from pcces.strategies import Strategy
 from pcces.strategies.cma import default_population
+from pcces.support.streams import is_terminal
 from pcces.support.threads import one_blas_thread
 
 if TYPE_CHECKING:
@@ -270,7 +270,7 @@ def ask_and_tell(
 ) -> Result:
     """Ask, evaluate and tell to the end; `callback` is called once an iteration and may end the search."""
     if progress is None:
-        progress = sys.stderr.isatty()
+        progress = is_terminal()
     iteration = 0
     with progress_line(optimizer.search) if progress else nullcontext() as show:
         while not optimizer.stop():

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pcces.blackbox import limits
+from pcces.support.streams import stderr
 
 if TYPE_CHECKING:
     from pcces.blackbox.search import Search
@@ -22,7 +23,7 @@ def progress_line(search: Search) -> Iterator[Callable[[], None]]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = TextColumn("{task.description}"), BarColumn(bar_width=20), TimeRemainingColumn()
-    with Progress(*columns, console=Console(stderr=True)) as bar:
+    with Progress(*columns, console=Console(file=stderr())) as bar:
         task = bar.add_task("starting", total=search.max_evaluations)
         yield lambda: bar.update(task, completed=search.state.budget.evaluations, description=_line(search))
 

@@ -9,6 +9,7 @@ that still does is given up as `Lost`: an evaluation that failed.
 from __future__ import annotations
 
 import faulthandler
+import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -68,6 +69,7 @@ class Watchdog:
     def __init__(self, seconds: float | None):
         self.seconds = seconds
         self._armed = 0.0
+        self._report: Any = None  # where it says what hung
 
     def beat(self) -> None:
         """A step begins, the one before is over. Cheap: the timer is set anew only now and then."""
@@ -78,7 +80,8 @@ class Watchdog:
         """What begins now may take so long."""
         if self.seconds is not None:
             self._armed = time.monotonic()
-            faulthandler.dump_traceback_later(seconds, exit=True, file=sys.__stderr__ or sys.stderr)
+            self._report = self._report or sys.__stderr__ or sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+            faulthandler.dump_traceback_later(seconds, exit=True, file=self._report)
 
     def rest(self) -> None:
         """Nothing is being stepped."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+
+from pcces.support.streams import is_terminal, say, stderr
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -30,11 +31,12 @@ class TrainingProgress:
     """Iteration, return, each cost against its threshold, entropy, sigma, acceptance, time left; on standard error.
 
     `wanted=None` shows it on a terminal only. Where standard error is not a terminal, a plain line every ten percent.
+    That nobody can be shown anything is no reason to stop.
     """
 
     def __init__(self, training: Training, wanted: bool | None):
         self.training = training
-        self._terminal = sys.stderr.isatty()
+        self._terminal = is_terminal()
         self._wanted = wanted or (wanted is None and self._terminal)
         self._live: Any = None
         self._bar: Any = None
@@ -50,10 +52,10 @@ class TrainingProgress:
             # Bar and numbers have a row each: a narrow terminal wraps the numbers, and cuts nothing off.
             self._bar = Progress(TextColumn("{task.description}"), BarColumn(bar_width=24), TimeElapsedColumn())
             self._bar.add_task(self.training.opening, total=self.training.iterations, completed=self.training.done)
-            self._live = Live(self._bar, console=Console(stderr=True), refresh_per_second=8)
+            self._live = Live(self._bar, console=Console(file=stderr()), refresh_per_second=8)
             self._live.start()
         elif self._wanted:
-            print(self.training.opening, file=sys.stderr, flush=True)
+            say(self.training.opening)
         return self
 
     def update(self) -> None:
@@ -69,14 +71,14 @@ class TrainingProgress:
             self._live.update(Group(self._bar, self._coloured()))
         elif self._wanted and 10 * t.done // t.iterations > self._tenth:
             self._tenth = 10 * t.done // t.iterations
-            print(self.line() + self._left(), file=sys.stderr, flush=True)
+            say(self.line() + self._left())
 
     def say(self, text: str) -> None:
         """What happens after the search."""
         if self._bar is not None:
             self._bar.update(self._bar.task_ids[0], description=text)
         elif self._wanted:
-            print(text, file=sys.stderr, flush=True)
+            say(text)
 
     def line(self) -> str:
         """The text: means over the seeds of the last iteration."""
@@ -132,7 +134,7 @@ class EpisodeProgress:
     """
 
     def __init__(self, wanted: bool | None):
-        self._terminal = sys.stderr.isatty()
+        self._terminal = is_terminal()
         self._wanted = wanted or (wanted is None and self._terminal)
         self._bar: Any = None
         self._tenth = 0
@@ -150,13 +152,13 @@ class EpisodeProgress:
                 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
                 columns = (TextColumn("episodes"), BarColumn(bar_width=24), MofNCompleteColumn(), TimeRemainingColumn())
-                self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+                self._bar = Progress(*columns, console=Console(file=stderr()), transient=True)
                 self._bar.add_task("", total=total)
                 self._bar.start()
             self._bar.update(self._bar.task_ids[0], completed=done, total=total)
         elif 10 * done // total > self._tenth:
             self._tenth = 10 * done // total
-            print(f"episode {done}/{total}", file=sys.stderr, flush=True)
+            say(f"episode {done}/{total}")
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from typing import Any
 
 from pcces.rl.progress import duration
 from pcces.studies.study import Job, Study
+from pcces.support.streams import is_terminal, say, stderr
 
 
 class Display:
     """One line on standard error: arms done, running, time left."""
 
     def __init__(self, study: Study):
-        self.study, self._terminal, self._last = study, sys.stderr.isatty(), 0.0
+        self.study, self._terminal, self._last = study, is_terminal(), 0.0
         self._live: Any = None
 
     def __enter__(self) -> Display:
@@ -22,7 +22,7 @@ class Display:
             from rich.console import Console
             from rich.live import Live
 
-            self._live = Live(console=Console(stderr=True), refresh_per_second=4)
+            self._live = Live(console=Console(file=stderr()), refresh_per_second=4)
             self._live.start()
         return self
 
@@ -32,7 +32,7 @@ class Display:
             self._live.update("\n".join([self.line(), *self.running()]))
         elif time.perf_counter() - self._last > 30:
             self._last = time.perf_counter()
-            print("; ".join([self.line(), *self.running()]), file=sys.stderr, flush=True)
+            say("; ".join([self.line(), *self.running()]))
 
     def line(self) -> str:
         """The whole study in a line."""

@@ -8,39 +8,65 @@ import io
 import os
 import sys
 from collections.abc import Iterator
-from typing import TextIO
+from typing import IO, cast
 
 STDOUT, STDERR = 1, 2  # as the operating system numbers them
 
 
-def say(text: str) -> bool:
-    """A line on standard error, for whoever looks; whether it could be written, which is never a reason to stop.
+class _Unfailing(io.TextIOBase):
+    """Standard error, which never fails."""
 
-    Standard error may be closed, on a full disk, a pipe that nobody reads any more, or None.
-    """
-    try:
-        print(text, file=_stderr(), flush=True)
-    except (OSError, ValueError):  # ValueError: it is closed
+    def __init__(self) -> None:
+        self._stream = io.StringIO() if sys.stderr is None else sys.stderr
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        """That of standard error."""
+        return self._stream.encoding or "utf-8"
+
+    def write(self, text: str) -> int:
+        """Write it if that can be done."""
+        with contextlib.suppress(OSError, ValueError):  # ValueError: it is closed
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Likewise."""
+        with contextlib.suppress(OSError, ValueError):
+            self._stream.flush()
+
+    def isatty(self) -> bool:
+        """Whether it is a terminal."""
+        with contextlib.suppress(ValueError):
+            return self._stream.isatty()
         return False
-    return sys.stderr is not None
+
+    def fileno(self) -> int:
+        """Its number for the operating system."""
+        return self._stream.fileno()
+
+
+def stderr() -> IO[str]:
+    """Standard error for whoever looks: what cannot be written there is lost, which is never a reason to stop.
+
+    It may be closed, on a full disk, a pipe that nobody reads any more, a terminal that is gone, or None.
+
+    >>> with contextlib.redirect_stderr(None):
+    ...     stream = stderr()
+    >>> stream.write("nobody hears this"), stream.isatty()
+    (17, False)
+    """
+    return cast(IO[str], _Unfailing())
+
+
+def say(text: str) -> None:
+    """A line on standard error, if that can be written to."""
+    print(text, file=stderr(), flush=True)
 
 
 def is_terminal() -> bool:
-    """Whether standard error is a terminal.
-
-    >>> import contextlib
-    >>> with contextlib.redirect_stderr(None):
-    ...     is_terminal(), say("nobody hears this")
-    (False, False)
-    """
-    try:
-        return sys.stderr is not None and sys.stderr.isatty()
-    except ValueError:  # it is closed
-        return False
-
-
-def _stderr() -> TextIO:
-    return io.StringIO() if sys.stderr is None else sys.stderr
+    """Whether standard error is a terminal."""
+    return stderr().isatty()
 
 
 @contextlib.contextmanager
@@ -49,7 +75,7 @@ def results_apart() -> Iterator[None]:
 
     Standard output is for results alone.
     """
-    with _redirected({STDOUT: STDERR}), contextlib.redirect_stdout(_stderr()):
+    with _redirected({STDOUT: STDERR}), contextlib.redirect_stdout(stderr()):
         yield
 
 
