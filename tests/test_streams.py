@@ -49,24 +49,30 @@ STREAMS = {
 }
 
 
-@pytest.fixture(params=STREAMS.values(), ids=list(STREAMS))
-def unheard(request):
+@contextlib.contextmanager
+def unheard(make):
     """Standard error as it should not be."""
-    stream = request.param()
+    stream = make()
     with contextlib.redirect_stderr(stream):
         yield
     with contextlib.suppress(OSError, ValueError, AttributeError):
         stream.close()
 
 
-def test_a_training_goes_on(unheard):
-    run = pcces.train("CartPole-v0", progress=True, **FEW)
-    assert run.certificate is not None and run.evaluate(4, progress=True)["return"] > 0
+@pytest.mark.parametrize("stream", STREAMS.values(), ids=list(STREAMS))
+def test_a_training_goes_on(stream):
+    with unheard(stream):
+        run = pcces.train("CartPole-v0", progress=True, **FEW)
+        assert run.certificate is not None and run.evaluate(4, progress=True)["return"] > 0
 
 
-def test_so_does_a_search(unheard):
+@pytest.mark.parametrize("stream", STREAMS.values(), ids=list(STREAMS))
+def test_so_does_a_search(stream):
     for progress in (True, None):
-        res = pcces.minimize(lambda x: float((x**2).sum()), np.ones(2), max_evaluations=200, rng=0, progress=progress)
+        with unheard(stream):
+            res = pcces.minimize(
+                lambda x: float((x**2).sum()), np.ones(2), max_evaluations=200, rng=0, progress=progress
+            )
         assert res.nfev <= 200
 
 
