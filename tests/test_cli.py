@@ -461,7 +461,10 @@ def test_damaged_metrics_and_certificates_are_refused(trained, tmp_path):
         ("{", "is damaged ("),
         ("[]", "is damaged ("),
         (json.dumps(said | {"certificate": {}}), "is damaged (it lacks certificate.confidence, certificate.holds"),
-        (json.dumps(said | {"fresh_episodes": {"costs": [1.0]}}), "it lacks fresh_episodes.costs_error, fresh_episodes.entropy"),
+        (
+            json.dumps(said | {"fresh_episodes": {"costs": [1.0]}}),
+            "it lacks fresh_episodes.costs_error, fresh_episodes.entropy",
+        ),
         (json.dumps(bounds), "it is about other limits than config.json's"),
         (None, "is missing"),
     ):
