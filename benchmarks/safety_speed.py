@@ -16,7 +16,6 @@ import mujoco
 import numpy as np
 from mujoco import rollout
 
-from pcces.envs import safety
 from pcces.envs.safety import SafetyBatch
 
 ORIGINAL = {"PointGoal1": 1860, "PointButton1": 599, "CarGoal1": 1290}  # environment steps a second
@@ -31,7 +30,6 @@ def cpu_time(work: Callable[[], object]) -> float:
 
 def single(name: str, steps: int, rounds: int) -> tuple[float, float]:
     """Steps a second and median reset in seconds, through ``gymnasium.make``."""
-    safety.register()
     env = gymnasium.make(f"pcces/{name}-v0")
     env.reset(seed=0)
     actions = smooth_actions(steps, 1)[:, 0]

@@ -1,38 +1,53 @@
 """Optimise a noisy objective under hard constraints, and get an answer whose feasibility is certified."""
 
-import importlib as _importlib
 import sys as _sys
+from importlib import import_module as _import_module
+from types import ModuleType as _ModuleType
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
-from pcces.blackbox.evaluator import Evaluator
-from pcces.blackbox.optimizer import Optimizer
-from pcces.blackbox.options import Options
-from pcces.core.certificate import Certificate
-from pcces.minimize import minimize
+from pcces.support.imports import after_import as _after_import
 
 if _TYPE_CHECKING:
     from pcces import envs as envs
+    from pcces.blackbox.evaluator import Evaluator
+    from pcces.blackbox.optimizer import Optimizer
+    from pcces.blackbox.options import Options
+    from pcces.core.certificate import Certificate
+    from pcces.minimize import minimize
     from pcces.policies import train, train_seeds
     from pcces.rl.folder import load
 
 __all__ = ["Certificate", "Evaluator", "Optimizer", "Options", "envs", "load", "minimize", "train", "train_seeds"]
 
-# Whoever has imported Gymnasium may ask it for pcces/CartSafe-v0. For everyone else that would cost 0.2 s.
-if "gymnasium" in _sys.modules:
-    _importlib.import_module("pcces.envs")
+# Everything comes when it is first asked for: `import pcces` itself takes no time.
+_HOMES = {
+    "Certificate": "pcces.core.certificate", "Evaluator": "pcces.blackbox.evaluator",
+    "Optimizer": "pcces.blackbox.optimizer", "Options": "pcces.blackbox.options", "load": "pcces.rl.folder",
+    "minimize": "pcces.minimize", "train": "pcces.policies", "train_seeds": "pcces.policies",
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> _Any:
-    """Policies and tasks come when first asked for: `import pcces` stays instant."""
     if name == "envs":
-        return _importlib.import_module("pcces.envs")
-    if name in ("train", "train_seeds"):
-        return getattr(_importlib.import_module("pcces.policies"), name)
-    if name == "load":
-        return _importlib.import_module("pcces.rl.folder").load
-    raise AttributeError(f"module 'pcces' has no attribute {name!r}")
+        return _import_module("pcces.envs")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'pcces' has no attribute {name!r}")
+    value = getattr(_import_module(_HOMES[name]), name)
+    setattr(_sys.modules[__name__], name, value)
+    return value
 
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+class _Package(_ModuleType):
+    def __setattr__(self, name: str, value: _Any) -> None:
+        """`pcces.minimize` is the function, also when the module of that name is imported."""
+        super().__setattr__(name, value.minimize if name == "minimize" and isinstance(value, _ModuleType) else value)
+
+
+_sys.modules[__name__].__class__ = _Package
+# Whoever has imported Gymnasium, before or after this, may ask it for pcces/CartSafe-v0.
+_after_import("gymnasium", lambda: _import_module("pcces.envs.gymnasium_ids").register_all())

@@ -451,7 +451,7 @@ def own_tasks(monkeypatch):
 
 
 def _built_in_names():
-    return {*registry.BUILT_IN, *registry.ALIASES}
+    return {*registry.BUILT_IN, *registry.ALIASES, *(f"{scene}-v0" for scene in registry.SCENES)}
 
 
 @pytest.mark.usefixtures("own_tasks")
@@ -561,7 +561,9 @@ def test_wrong_use_is_told():
     [
         "import pcces.envs, gymnasium; gymnasium.spec('pcces/CartSafe-v0')",
         "import gymnasium, pcces; gymnasium.spec('pcces/CartSafe-v0')",
-        "import pcces; assert 'gymnasium' not in sys.modules",
+        "import pcces, gymnasium; gymnasium.spec('pcces/PointGoal1-v0')",
+        "import importlib.util, pcces; importlib.util.find_spec('gymnasium'); import gymnasium; gymnasium.spec('pcces/CartSafe-v0')",
+        "import pcces.envs; assert 'gymnasium' not in sys.modules",
     ],
 )
 def test_registration_needs_no_jax(code):
@@ -571,8 +573,24 @@ def test_registration_needs_no_jax(code):
 
 
 def test_gymnasium_finds_them_without_an_import():
-    code = "import gymnasium; gymnasium.make('pcces.envs:pcces/CartSafe-v0').reset(seed=0)"
+    code = "import gymnasium; gymnasium.make('pcces:pcces/CartSafe-v0').reset(seed=0)"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_tasks_of_ones_own_are_known_to_gymnasium_whenever_it_is_imported():
+    code = (
+        "import pcces; from pcces.envs import make, register_task; from pcces.envs.delayed import Delayed\n"
+        "import sys; register_task(Delayed(make('Pendulum-v1'))); assert 'gymnasium' not in sys.modules\n"
+        "import gymnasium; assert gymnasium.spec('pcces/PendulumDelayed-v1').max_episode_steps == 200\n"
+        "assert not any(type(finder).__module__.startswith('pcces') for finder in sys.meta_path)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_without_jax_making_a_task_says_what_to_install():
+    code = "import sys, gymnasium, pcces; sys.modules['jax'] = None; gymnasium.make('pcces/CartSafe-v0')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stderr.splitlines()[-1].endswith("pip install 'pcces[rl]'")
 
 
 # ---------- pictures ----------

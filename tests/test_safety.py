@@ -34,20 +34,24 @@ SIZES = {"PointGoal1": 60, "PointButton1": 76, "CarGoal1": 72}
 
 @pytest.mark.parametrize("name", [*TASKS, "CarButton1", "PointGoal2"])
 def test_check_env_passes(name: str) -> None:
-    safety.register()
     env = gymnasium.make(f"pcces/{name}-v0", render_mode="rgb_array")
     check_env(env.unwrapped)
     assert env.observation_space.shape == (SIZES.get(name, env.observation_space.shape[0]),)
     assert env.action_space.shape == (2,)
 
 
-def test_register_twice_does_nothing() -> None:
-    safety.register()
-    specs = {id: spec for id, spec in gymnasium.registry.items() if id.startswith("pcces/")}
-    safety.register()
-    assert all(gymnasium.registry[id] is spec for id, spec in specs.items())
-    assert {f"pcces/{name}-v0" for name in safety.NAMES} <= set(specs)
-    assert len(safety.NAMES) == 12
+def test_every_scene_is_registered() -> None:
+    ids = {f"pcces/{name}-v0" for name in safety.NAMES}
+    assert len(ids) == 12 and ids <= set(gymnasium.registry)
+    assert gymnasium.make("pcces/PointGoal1-v0", hazards=2).observation_space.shape == (60,)
+
+
+def test_without_mujoco_making_one_says_what_to_install() -> None:
+    code = "import sys, gymnasium, pcces; sys.modules['mujoco'] = None; gymnasium.make('pcces/PointGoal1-v0')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stderr.splitlines()[-1].startswith(
+        "ImportError: the safety tasks need MuJoCo: pip install 'pcces[safety]'"
+    )
 
 
 def test_importing_pcces_does_not_import_mujoco() -> None:

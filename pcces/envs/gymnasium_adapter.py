@@ -1,8 +1,4 @@
-"""Every task as a Gymnasium environment, `pcces/CartSafe-v0` and so on, for any other RL library.
-
-Gymnasium 1.0 dropped its plugin entry points, so `import pcces.envs` registers them, or without any import of one's own
-`gymnasium.make("pcces.envs:pcces/CartSafe-v0")`. Registering imports no JAX; making an environment does.
-"""
+"""Every task as a Gymnasium environment, `pcces/CartSafe-v0` and so on, for any other RL library (`gymnasium_ids`)."""
 
 from __future__ import annotations
 
@@ -12,34 +8,9 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from gymnasium.envs import registration
 
-from pcces.envs.registry import ALIASES, BUILT_IN, make
+from pcces.envs.registry import make
 from pcces.envs.task import Discrete, Task
-
-
-def register(name: str, max_steps: int, reward_threshold: float | None) -> None:
-    """Tell Gymnasium of the task `name`, as `pcces/name`. `register_task` does it for your own tasks.
-
-    >>> register("CartSafe-v0", 300, 520.0)
-    >>> gymnasium.spec("pcces/CartSafe-v0").max_episode_steps
-    300
-    """
-    registration.registry.pop(f"pcces/{name}", None)  # Gymnasium warns when an id is registered twice
-    registration.register(
-        id=f"pcces/{name}",
-        entry_point="pcces.envs.gymnasium_adapter:TaskEnv",
-        kwargs={"task": name},
-        max_episode_steps=max_steps,
-        reward_threshold=reward_threshold,
-    )
-
-
-def register_all() -> None:
-    """Tell Gymnasium of every built-in task. Importing `pcces.envs` does it."""
-    for name in (*BUILT_IN, *ALIASES):
-        entry = BUILT_IN[ALIASES.get(name, name)]
-        register(name, entry.max_steps, entry.reward_threshold)
 
 
 class TaskEnv(gymnasium.Env[np.ndarray, Any]):
@@ -57,11 +28,12 @@ class TaskEnv(gymnasium.Env[np.ndarray, Any]):
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 30}  # noqa: RUF012 (Gymnasium's own habit)
 
     def __init__(self, task: str | Task, render_mode: str | None = None) -> None:
-        import jax
-
         if render_mode not in (None, "rgb_array"):
             raise ValueError(f"render_mode must be None or 'rgb_array', not {render_mode!r}")
-        self.task = make(task)
+        self.task = make(task)  # which says what to install if there is no JAX
+
+        import jax
+
         self.render_mode = render_mode
         self.metadata = {**self.metadata, "render_fps": self.task.frames_per_second}
         size, actions = self.task.observation_size, self.task.actions

@@ -156,9 +156,13 @@ def register_task(task: TaskOrClass) -> TaskOrClass:
     check(instance)
     if instance.name in BUILT_IN or instance.name in ALIASES:
         raise ValueError(f"{instance.name} is one of pcces's own tasks: give yours another name")
-    _own[instance.name] = instance
-    if importlib.util.find_spec("gymnasium"):
-        from pcces.envs.gymnasium_adapter import register
+    from pcces.envs.gymnasium_ids import register
 
-        register(instance.name, instance.max_steps, instance.reward_threshold)
+    _own[instance.name] = instance
+    register(instance.name, instance.max_steps, instance.reward_threshold)
     return task
+
+
+def own_tasks() -> tuple[Task, ...]:
+    """Those that were registered."""
+    return tuple(_own.values())

@@ -32,7 +32,6 @@ __all__ = [
     "SafetyEnv",
     "Scene",
     "Vases",
-    "register",
     "scene",
 ]
 
@@ -47,21 +46,3 @@ def __getattr__(name: str) -> Any:
 
         return SafetyEnv
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def register() -> None:
-    """Register every named scene with Gymnasium as "pcces/NAME-v0"; a second call does nothing.
-
-    >>> import gymnasium
-    >>> register()
-    >>> env = gymnasium.make("pcces/PointGoal1-v0", hazards=2)
-    >>> env.observation_space.shape
-    (60,)
-    """
-    import gymnasium
-
-    for name in NAMES:
-        if (id := f"pcces/{name}-v0") not in gymnasium.registry:
-            gymnasium.register(
-                id, entry_point="pcces.envs.safety.env:SafetyEnv", max_episode_steps=1000, kwargs={"scene": name}
-            )
