@@ -41,7 +41,7 @@ def test_train_shows_progress_writes_the_folder_and_ends_with_the_certificate(tr
     done, folder = trained, trained.folder
     assert done.returncode == 0
     assert done.stdout.startswith("CERTIFIED: off_centre at most ") and "(limit 250)" in done.stdout
-    assert done.stdout.endswith("report: runs/CartSafe-v0/pcces-default-seed0/report.html\n")
+    assert done.stdout.endswith("report: runs/CartSafe-v0/pcces-default-threshold250-seed0/report.html\n")
     shown = r"iteration 200/200  return \S+  off_centre \S+ \(limit 250\)  entropy \S+  sigma \S+  accepted \d+ %"
     assert re.search(shown, done.stderr) and re.search(r"\d+ s left", done.stderr)
     assert done.stderr.startswith("compiling\n")  # something is said at once, long before the first iterations

@@ -105,7 +105,7 @@ def test_where_all_arms_fail_the_page_is_left(tmp_path, monkeypatch):
     (tmp_path / "page.md").write_text("a page")
     words = ["reproduce", "threshold", "--out", str(tmp_path / "results"), "--page", str(tmp_path / "page.md")]
     result = CliRunner().invoke(app, words)
-    assert result.exit_code == 1 and "out of luck" in result.stderr
+    assert result.exit_code == 3 and "out of luck" in result.stderr
     assert (tmp_path / "page.md").read_text() == "a page"
 
 

@@ -1,9 +1,8 @@
 """The command line: `pcces train | evaluate | certify | plot | render | report | reproduce | envs | bench`.
 
-Results go to standard output (with --json as one object), everything else to standard error. Exit codes: 0 all is well and
-certified, 1 the work is done but a policy is not certified, 2 the request cannot be met, 130 interrupted.
-
-Every command is a module of its name, and a function whose parameters are the command's arguments and options.
+Results go to standard output (with --json as one object), everything else to standard error, and an exit code says how it
+went (`pcces.cli.ending`). Every command is a module of its name, and a function whose parameters are the command's
+arguments and options.
 """
 
 from __future__ import annotations
@@ -13,9 +12,14 @@ from typing import Annotated
 import typer
 
 from pcces.cli import bench, certify, envs, evaluate, plot, render, report, reproduce, train
+from pcces.cli.ending import ending
 
 app = typer.Typer(
     help="Train policies that keep their cost limits, and know how sure that is.",
+    epilog=(
+        "Exit codes: 0 done, and certified; 1 done, but not certified; 2 the request cannot be met; 3 the work failed "
+        "(a full disk, no workers, a fault of ours); 130 interrupted."
+    ),
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -25,7 +29,7 @@ for command in (
     train.train, evaluate.evaluate, certify.certify, plot.plot, report.report, render.render, reproduce.reproduce,
     envs.envs, bench.bench,
 ):  # fmt: skip
-    app.command()(command)
+    app.command()(ending(command))
 
 
 @app.callback(invoke_without_command=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, Any
@@ -20,10 +19,11 @@ from pcces.cli.common import (
     given,
     look_here,
     print_table,
-    refusing,
     show,
 )
+from pcces.cli.ending import refusing
 from pcces.rl.progress import duration
+from pcces.support.streams import say
 
 
 def bench(
@@ -72,7 +72,7 @@ def bench(
         counts: Sequence[int | None] = workers or (None,)
         for where in engines:
             for count in counts if where != "device" else (None,):
-                print(f"timing {where or 'training'}{f' x{count}' if count else ''}", file=sys.stderr, flush=True)
+                say(f"timing {where or 'training'}{f' x{count}' if count else ''}")
                 training = partial(prepare, task, range(seeds), engine=where, workers=count, **asked)
                 speeds.append(measure(training, seconds))
     if as_json:

@@ -15,9 +15,12 @@ from pcces.cli.common import (
     RunFolders,
     described,
     playable,
-    refusing,
     show,
 )
+from pcces.cli.ending import NOT_CERTIFIED, refusing, tell
+from pcces.rl.seeds import checked_seed
+from pcces.support.streams import say
+from pcces.support.text import printable
 
 
 def certify(
@@ -45,19 +48,18 @@ def certify(
     with refusing():
         if not 0 < confidence < 1:
             raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
+        seed = checked_seed(seed, "--seed")
         runs = playable(paths, modules, cost, engine)
     tested = [run.certified(episodes, seed, confidence, engine, greedy=greedy) for run in runs]
     if as_json:
         show({"runs": [described(run) for run in tested]})
     else:
         for run in tested:
-            typer.echo(f"{run.path}: {run.words()}" if len(tested) > 1 else run.words())
+            tell(f"{printable(run.path)}: {run.words()}" if len(tested) > 1 else run.words())
     failed = [run for run in tested if run.certificate is not None and not run.certificate.holds]
     for run in failed:
         if run.keeps_limits():
             more = 4 * run.final["episodes"]
-            typer.echo(
-                f"{run.path}: the means keep their limits; more episodes may show it: --episodes {more}", err=True
-            )
+            say(f"{printable(run.path)}: the means keep their limits; more episodes may show it: --episodes {more}")
     if failed:
-        raise typer.Exit(1)
+        raise typer.Exit(NOT_CERTIFIED)

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from pcces.cli.ending import on_a_terminal, tell
 from pcces.envs.simulator import Simulator
 from pcces.policies import ALGORITHMS, find_algorithm
 from pcces.rl.arenas import elsewhere
 from pcces.rl.folder import load
 from pcces.rl.run import Run
 from pcces.support.jsonable import to_json
-from pcces.support.text import suggestion
+from pcces.support.text import printable, suggestion
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.", show_default=False)]
@@ -67,16 +67,6 @@ OtherEngine = Annotated[
 
 
 UNLIMITED = 10_000  # letters in a line
-
-
-@contextmanager
-def refusing() -> Iterator[None]:
-    """What a person got wrong is one line and exit code 2; a fault of ours keeps its traceback."""
-    try:
-        yield
-    except (ValueError, TypeError, OSError, ImportError) as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(2) from error
 
 
 SETTING_EXAMPLES: dict[str, Any] = {"confidence": 0.95, "certify_episodes": 1000, "entropy_bounds": (0.0, 1.0)}
@@ -203,15 +193,15 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     from rich.console import Console
     from rich.table import Column, Table
 
-    width = None if sys.stdout.isatty() else UNLIMITED
+    width = None if on_a_terminal() else UNLIMITED
     console = Console(width=width, markup=False, highlight=False, emoji=False)
     table = Table(*(Column(name, overflow="fold") for name in columns), box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for row in rows:
-        table.add_row(*map(str, row))
+        table.add_row(*map(printable, row))
     with console.capture() as captured:
         console.print(table)
     for line in captured.get().splitlines():
-        typer.echo(line.rstrip())
+        tell(line.rstrip())
 
 
 def announce(data: dict[str, Any], as_json: bool) -> None:
@@ -223,12 +213,12 @@ def announce(data: dict[str, Any], as_json: bool) -> None:
         words = ", ".join(f"{k} {v:g}" for k, v in value.items()) if isinstance(value, dict) else value
         words = ", ".join(words) if isinstance(words, list) else words
         if words != "":
-            typer.echo(f"{name}: {words}")
+            tell(f"{name}: {printable(words)}")
 
 
 def show(data: Any) -> None:
     """One JSON object on standard output."""
-    typer.echo(to_json(data))
+    tell(to_json(data))
 
 
 def described(run: Run) -> dict[str, Any]:

@@ -15,9 +15,10 @@ from pcces.cli.common import (
     RunFolders,
     playable,
     print_table,
-    refusing,
     show,
 )
+from pcces.cli.ending import refusing
+from pcces.rl.seeds import checked_seed
 
 
 def evaluate(
@@ -36,6 +37,7 @@ def evaluate(
     pcces evaluate runs/CartSafe-v0/pcces-default-seed0 --episodes 5000
     """
     with refusing():
+        seed = checked_seed(seed, "--seed")
         runs = playable(paths, modules, cost, engine)
     evaluations = [{"path": run.path, **run.evaluate(episodes, seed, greedy, engine)} for run in runs]
     if as_json:

@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
-from pcces.cli.common import Json, Modules, RunFolders, announce, loaded, refusing, together
+from pcces.cli.common import Json, Modules, RunFolders, announce, loaded, together
+from pcces.cli.ending import refusing
+from pcces.support.files import check_writable
 
 
 def plot(
@@ -39,5 +41,6 @@ def plot(
         path = out or together(paths) / "curves.png"
         if path.suffix not in (".png", ".pdf", ".svg"):
             raise ValueError(f"the picture must be a .png, .pdf or .svg, got {path}")
+        check_writable(path)
     draw(charts(runs), path, names[0])
     announce({"picture": path}, as_json)

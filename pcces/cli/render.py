@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
-from pcces.cli.common import CostAddress, Greedy, Json, Modules, RunFolder, announce, playable, refusing
+from pcces.cli.common import CostAddress, Greedy, Json, Modules, RunFolder, announce, playable
+from pcces.cli.ending import refusing
+from pcces.support.files import check_writable
 
 
 def render(
@@ -33,6 +35,7 @@ def render(
         target = out or path / "policy.gif"
         if target.suffix != ".gif":
             raise ValueError(f"the animation must be a .gif, got {target}")
+        check_writable(target)
         made = film(runs[0], seed, greedy)
     made.save(target)
     costs = dict(zip(runs[0].problem.cost_names, made.costs))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from pcces.cli.common import Json, Modules, announce, loaded, refusing, together
+from pcces.cli.common import Json, Modules, announce, loaded, together
+from pcces.cli.ending import refusing
 from pcces.rl.run import Run
+from pcces.support.files import check_writable
+from pcces.support.streams import say
 
 if TYPE_CHECKING:
     from pcces.report import Chart, Page
@@ -55,7 +57,7 @@ def report(
     with refusing():
         about = subject(paths, modules, optimum)
         target = out / about.path.name if out is not None and out.is_dir() else out or about.path
-        target.parent.mkdir(parents=True, exist_ok=True)
+        check_writable(target)
         if figures is not None and figures.exists() and not figures.is_dir():
             raise ValueError(f"--figures takes a folder, but {figures} is a file")
     path = about.page().save(target)
@@ -109,7 +111,6 @@ def study_in(folder: Path) -> Subject | None:
     store = Store(folder)
     if not store.arms():
         return None
-    say = partial(typer.echo, err=True)
     return Subject(lambda: html_page.make_page(store, say), lambda: html_page.pictures(store), folder / "report.html")
 
 

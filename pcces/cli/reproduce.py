@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pcces.cli.common import Json, given, print_table, refusing, show
+from pcces.cli.common import Json, given, print_table, show
+from pcces.cli.ending import FAILED, INTERRUPTED, refusing, tell
 from pcces.engines import ENGINES
 from pcces.envs.lookup import resolve
 from pcces.rl.request import checked_engine
+from pcces.support import streams
+from pcces.support.files import write_atomically
 
 if TYPE_CHECKING:
     from pcces.studies.experiment import Experiment
@@ -94,10 +97,10 @@ def reproduce(
         write = None  # all failed: a page about nothing would replace one about something
     if write is not None:
         text = markdown_page.make_page(store, write.parent / "img" / "results", write.parent)
-        write.write_text(text, encoding="utf-8")
+        write_atomically(write, text.encode())
     say(experiments or list(catalogue.EXPERIMENTS.values()), study, write, as_json, ran=bool(names))
     if study.failed:
-        raise typer.Exit(1)
+        raise typer.Exit(FAILED)
 
 
 def at_least_one(**given: int | None) -> None:
@@ -145,8 +148,8 @@ def run(study: Study) -> None:
         try:
             study.run(display.update)
         except KeyboardInterrupt:
-            typer.echo("\ninterrupted; the same command goes on from here", err=True)
-            raise typer.Exit(130) from None
+            streams.say("\ninterrupted; the same command goes on from here")
+            raise typer.Exit(INTERRUPTED) from None
 
 
 def say(experiments: Sequence[Experiment], study: Study, page: Path | None, as_json: bool, ran: bool) -> None:
@@ -170,13 +173,13 @@ def say(experiments: Sequence[Experiment], study: Study, page: Path | None, as_j
         there = results[e.name]
         lengths = " or ".join(map(str, sorted({arm.iterations for arm in e.arms})))
         scale = f", {e.seeds} seed{'s' * (e.seeds != 1)}, {lengths} iterations" if ran else ""
-        typer.echo(f"{e.name}: {e.title} ({e.where}); {len(there)} of {len(e.arms)} arms have results{scale}")
+        tell(f"{e.name}: {e.title} ({e.where}); {len(there)} of {len(e.arms)} arms have results{scale}")
         if ran and there:
             print_table(*final_table(e, there))
             verdict, _ = judged(catalogue.EXPERIMENTS[e.name], there)
-            typer.echo(f"{verdict}; the whole page: pcces report {store.folder}\n")
+            tell(f"{verdict}; the whole page: pcces report {store.folder}\n")
     for failure in failed:
         last = failure["error"].strip().splitlines()[-1]
-        typer.echo(f"failed: {failure['task']} {failure['arm']}: {last}", err=True)
+        streams.say(f"failed: {failure['task']} {failure['arm']}: {last}")
     if page:
-        typer.echo(f"page: {page}")
+        tell(f"page: {page}")

@@ -26,10 +26,12 @@ from pcces.cli.common import (
     given,
     look_here,
     print_table,
-    refusing,
     show,
 )
+from pcces.cli.ending import FAILED, INTERRUPTED, NOT_CERTIFIED, REFUSED, in_words, refusing, tell
+from pcces.engines.pool import PoolError
 from pcces.envs.lookup import name_of
+from pcces.envs.simulator import CostBoundsError
 from pcces.integrations.tensorboard import TensorBoard
 from pcces.policies import prepare
 from pcces.rl.folder import read_config
@@ -37,6 +39,8 @@ from pcces.rl.problem import from_json
 from pcces.rl.request import check_same
 from pcces.rl.run import Run
 from pcces.rl.training import Training
+from pcces.support.streams import say
+from pcces.support.text import printable
 
 Iterations = Annotated[int | None, typer.Option(show_default="300", help="Or epochs, of ppo-lag, rcpo and cpo.")]
 Seed = Annotated[int | None, typer.Option(show_default="0", help="The same seed gives the same run.")]
@@ -140,6 +144,14 @@ def train(
         training.run(progress=True, callback=callback)
     except KeyboardInterrupt:
         interrupted(task, training, folder)
+    except CostBoundsError as error:
+        say(f"error: {printable(error)}")
+        raise typer.Exit(REFUSED) from error
+    except (OSError, MemoryError, PoolError) as error:
+        say(f"error: {in_words(error)}")
+        if training is not None:
+            say(f"stopped after {training.done} iterations; go on with: {again(task, folder)}")
+        raise typer.Exit(FAILED) from error
     conclude(training.runs, folder, as_json)
 
 
@@ -171,10 +183,12 @@ def default_folder(task: str, asked: dict[str, Any], seeds: Sequence[int], toget
 
     >>> default_folder("CartSafe-v0", {"preset": "paper"}, [3], together=False).as_posix()
     'runs/CartSafe-v0/pcces-paper-seed3'
-    >>> default_folder("CartSafe-v0", {}, range(10), together=True).as_posix()
-    'runs/CartSafe-v0/pcces-default-seeds0-9'
+    >>> default_folder("CartSafe-v0", {"threshold": (20.0,)}, range(10), together=True).as_posix()
+    'runs/CartSafe-v0/pcces-default-threshold20-seeds0-9'
     """
     name = f"{asked.get('algorithm', 'pcces')}-{asked.get('preset', 'default')}"
+    if "threshold" in asked:
+        name += "-threshold" + "-".join(f"{limit:g}" for limit in asked["threshold"])
     which = f"seeds{seeds[0]}-{seeds[-1]}" if together else f"seed{seeds[0]}"
     return Path("runs") / task / f"{name}-{which}"
 
@@ -196,9 +210,12 @@ def resumed(task: str, path: Path, asked: dict[str, Any]) -> dict[str, Any]:
         raise ValueError(f"the run in {path} is of {config['task']}, not of {task}: it cannot go on as that")
     # The others are compared in the end; with these changed, the run's settings would make no sense.
     check_same(path, config, {name: asked[name] for name in ("algorithm", "preset", "engine") if name in asked})
-    names = (
-        "algorithm", "preset", "engine", "workers", "ray_address", "step_timeout", "confidence", "certify_episodes",
-    )  # fmt: skip
+    if (address := config.get("ray_address")) and not {"engine", "ray_address"} & set(asked):
+        raise ValueError(  # what answers there could run anything here, and the folder may come from a stranger
+            f"the run in {path} was played on the Ray cluster at {address}: to go on there, give --ray-address {address}, "
+            "or else --engine local"
+        )
+    names = ("algorithm", "preset", "engine", "workers", "step_timeout", "confidence", "certify_episodes")
     kept = {name: config[name] for name in names if name in config}
     limits = {"threshold": config["thresholds"] or None, "entropy_bounds": from_json(config["entropy_bounds"])}
     limits["cost_bounds"] = tuple(bounds) if (bounds := (config.get("simulator") or {}).get("cost_bounds")) else None
@@ -206,37 +223,42 @@ def resumed(task: str, path: Path, asked: dict[str, Any]) -> dict[str, Any]:
     return kept | limits | settings | asked
 
 
+def again(task: str, folder: Path) -> str:
+    """What to type to go on."""
+    return shlex.join(["pcces", "train", task, "--out", str(folder), "--resume"])
+
+
 def interrupted(task: str, training: Training | None, folder: Path) -> NoReturn:
     """Say what is left and how to go on, and end."""
     if training is None:
-        typer.echo("\ninterrupted before anything was done", err=True)
+        say("\ninterrupted before anything was done")
+    elif training.finished and training.saved:
+        report = shlex.join(["pcces", "report", str(folder)])
+        say(f"\ninterrupted while its report was written; the training is finished, and this writes it: {report}")
     else:
-        again = shlex.join(["pcces", "train", task, "--out", str(folder), "--resume"])
-        typer.echo(f"\ninterrupted after {training.done} iterations; go on with: {again}", err=True)
+        say(f"\ninterrupted after {training.done} iterations; go on with: {again(task, folder)}")
     if "ray" in sys.modules:
         sys.modules["ray"].shutdown()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(130)  # at once: a compilation that still runs in the background cannot be stopped
+    os._exit(INTERRUPTED)  # at once: a compilation that still runs in the background cannot be stopped
 
 
 def conclude(runs: Sequence[Run], folder: Path, as_json: bool) -> None:
     """The certificates in words, and the exit code that goes with them."""
-    report = folder / "report.html"
+    report = folder / "report.html" if (folder / "report.html").exists() else None
     good = [run for run in runs if run.certificate is not None and run.certificate.holds]
     if as_json:
         show({"folder": folder, "report": report, "certified": len(good), "runs": [described(run) for run in runs]})
     else:
         if len(runs) == 1:
-            typer.echo(runs[0].words())
+            tell(runs[0].words())
         else:
             print_seeds(runs)
-            typer.echo(f"{len(good)} of {len(runs)} certified with {100 * runs[0].config['confidence']:g} % confidence")
-        typer.echo(f"report: {report}")
+            tell(f"{len(good)} of {len(runs)} certified with {100 * runs[0].config['confidence']:g} % confidence")
+        tell(f"report: {printable(report)}" if report else f"folder: {printable(folder)}")
     for said in advice(runs):
-        typer.echo(said, err=True)
+        say(said)
     if len(good) < len(runs):
-        raise typer.Exit(1)
+        raise typer.Exit(NOT_CERTIFIED)
 
 
 def advice(runs: Sequence[Run]) -> list[str]:

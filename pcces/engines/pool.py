@@ -35,6 +35,10 @@ class Handler(Protocol):
         """The result of a task from those of its parts."""
 
 
+class PoolError(RuntimeError):
+    """There are no workers to be had."""
+
+
 @dataclass(frozen=True)
 class Lost:
     """In place of a result: the task took every worker down that tried it."""

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from pcces.engines.pool import DEATHS, Lost, Recipe, resolve
+from pcces.engines.pool import DEATHS, Lost, PoolError, Recipe, resolve
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 STILLBORN = 3  # workers that may die in a row before they are ready
@@ -163,7 +163,7 @@ class LocalPool:
         if not worker.ready:
             self._stillborn += 1
             if self._stillborn >= STILLBORN:
-                raise RuntimeError(
+                raise PoolError(
                     f"workers die while they start (exit code {code}): look at the errors they print. A script whose own "
                     "functions or classes go to workers must do its work under `if __name__ == '__main__':`"
                 )

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pcces.engines.pool import DEATHS, Recipe, resolve
+from pcces.engines.pool import DEATHS, PoolError, Recipe, resolve
 
 START_SECONDS = 60.0  # to wait for resources that are not there
 NO_CLUSTER = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
@@ -197,7 +197,7 @@ class RayPool:
         if late and (self._wanted or not done):
             cpus = self._ray.cluster_resources().get("CPU", 0)
             self.close()
-            raise RuntimeError(
+            raise PoolError(
                 f"the cluster has {cpus:g} CPUs and {len(starting)} workers were asked for, but only {len(done)} came up "
                 f"within {self.patience:g} s: ask for fewer workers or add nodes"
             )
@@ -207,7 +207,7 @@ class RayPool:
             self._ray.get(member.starting)
         except self._ray.exceptions.RayActorError as error:
             cause = getattr(error, "cause", None) or error
-            raise RuntimeError(f"a worker on the cluster could not be made: {cause}") from None
+            raise PoolError(f"a worker on the cluster could not be made: {cause}") from None
         member.ready = True
 
     def share(self, value: Any) -> None:
@@ -236,7 +236,7 @@ class RayPool:
                 if running or done:
                     alive = time.monotonic()
                 elif time.monotonic() - alive > self.patience:
-                    raise RuntimeError(
+                    raise PoolError(
                         f"the cluster has lost all its workers, and for {self.patience:g} s had no room for new ones"
                     )
                 for ref in done:

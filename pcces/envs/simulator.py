@@ -31,6 +31,10 @@ ENTROPY_BOUNDS = {
 PROBE_STEPS = 10  # in which an environment shows whether it has costs
 
 
+class CostBoundsError(ValueError):
+    """A step cost less than the least, or more than the most, that it was said to cost."""
+
+
 @dataclass(frozen=True)
 class Simulator:
     """An environment by its Gymnasium id, with what training must know of it."""
@@ -79,6 +83,19 @@ class Simulator:
                 f"{self.observation_size} and {self.actions}"
             )
         return replace(self, spec=gymnasium.spec(name))
+
+    def check_costs(self, costs: np.ndarray, seed: int) -> None:
+        """Raise a CostBoundsError if steps of the episode of this seed cost less or more than they are said to."""
+        if self.cost_bounds is None or costs.size == 0:
+            return
+        low, high = self.cost_bounds
+        slack = 1e-6 * max(1.0, abs(low), abs(high))  # for rounding to 32 bits
+        least, most = float(np.min(costs)), float(np.max(costs))
+        if least < low - slack or most > high + slack:
+            raise CostBoundsError(
+                f"a step of {self.name} cost {least if least < low else most:g} (in the episode of seed {seed}), but a step is "
+                f"said to cost {low:g} to {high:g}: give other cost_bounds (--cost-bounds), or none"
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a run folder, from which `from_dict` makes it again without a look at the environment."""

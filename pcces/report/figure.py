@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pcces.report.page import Chart, Dots
+from pcces.support.files import write_atomically
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a6d00", "#56b4e9", "#6a3d9a", "#7f7f7f")
 LIMIT, GOAL = "#c0342b", "#17794a"
@@ -35,8 +37,8 @@ def draw(charts: Sequence[Chart], path: str | Path, title: str = "", columns: in
         lines |= _draw_lines(axes, chart, groups)
         _draw_limits(axes, chart)
         _scale(axes, chart)
-        axes.set_title(chart.title, loc="left", fontsize=10 if columns < 3 else 8.5)
-        axes.set_xlabel(chart.x_label)
+        axes.set_title(plainly(chart.title), loc="left", fontsize=10 if columns < 3 else 8.5)
+        axes.set_xlabel(plainly(chart.x_label))
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(alpha=0.25, lw=0.6)
     for unused in figure.axes[len(charts) :]:
@@ -46,9 +48,11 @@ def draw(charts: Sequence[Chart], path: str | Path, title: str = "", columns: in
         lengths = sum(len(group) + 8 for group in groups)
         beside = -(-len(groups) // -(-lengths // room))  # rows of a legend are equally long
         handles = [lines[group] for group in groups]
-        figure.legend(handles, groups, loc="outside upper left", ncols=beside, fontsize=9, frameon=False)
+        figure.legend(
+            handles, [*map(plainly, groups)], loc="outside upper left", ncols=beside, fontsize=9, frameon=False
+        )
     if title:
-        figure.suptitle(title, fontsize=11)
+        figure.suptitle(plainly(title), fontsize=11)
     return _saved(figure, path)
 
 
@@ -74,7 +78,7 @@ def _draw_limits(axes: Any, chart: Chart) -> None:
         colour = GOAL if limit.goal else LIMIT
         axes.axhline(limit.value, color=colour, lw=1, ls="--")
         axes.annotate(
-            limit.name, (1, limit.value), xytext=(-3, 3), xycoords=("axes fraction", "data"),
+            plainly(limit.name), (1, limit.value), xytext=(-3, 3), xycoords=("axes fraction", "data"),
             textcoords="offset points", ha="right", color=colour, fontsize=8,
         )  # fmt: skip
 
@@ -94,13 +98,22 @@ def _scale(axes: Any, chart: Chart) -> None:
 
 
 def _saved(figure: Any, path: str | Path) -> Path:
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path, drawn = Path(path), io.BytesIO()
     unstamped = (
         {"Software": None} if path.suffix == ".png" else {"CreationDate" if path.suffix == ".pdf" else "Date": None}
     )
-    figure.savefig(path, dpi=120, metadata=unstamped)  # the same data give the same file
+    figure.savefig(drawn, format=path.suffix[1:], dpi=120, metadata=unstamped)  # the same data give the same file
+    write_atomically(path, drawn.getvalue())
     return path
+
+
+def plainly(text: str) -> str:
+    """The text as matplotlib takes it, whose formulas stand between dollars: a name is none.
+
+    >>> print(plainly("a $cost$"))
+    a \\$cost\\$
+    """
+    return text.replace("$", r"\$")
 
 
 def draw_dots(dots: Dots, path: str | Path) -> Path:
@@ -123,11 +136,11 @@ def draw_dots(dots: Dots, path: str | Path) -> Path:
             y = row + 0.5 * ((i + 0.5) / len(in_row) - 0.5)
             colour = COLOURS[dot.colour % len(COLOURS)]
             axes.plot([dot.low, dot.high], [y, y], color=colour, alpha=0.5, lw=2.2, solid_capstyle="butt")
-            axes.plot(dot.value, y, "o", color=colour, ms=5, label=dot.name if row == 0 else "", clip_on=False)
-    axes.set_yticks(range(len(dots.rows)), [name for name, _ in dots.rows], fontsize=8.5)
+            axes.plot(dot.value, y, "o", color=colour, ms=5, label=plainly(dot.name) if row == 0 else "", clip_on=False)
+    axes.set_yticks(range(len(dots.rows)), [plainly(name) for name, _ in dots.rows], fontsize=8.5)
     axes.set_ylim(len(dots.rows) - 0.5, -0.5)
     axes.set_xlim(0, 1)
-    axes.set_xlabel(f"← {dots.left}{' ' * 20}{dots.right} →", fontsize=9)
+    axes.set_xlabel(plainly(f"← {dots.left}{' ' * 20}{dots.right} →"), fontsize=9)
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="x", alpha=0.25, lw=0.6)

@@ -26,6 +26,7 @@ class Marked:
     good: bool
 
 
+IN_SCRIPTS = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&"}
 Cell = str | int | float | bool | Marked | None
 
 
@@ -340,13 +341,17 @@ class Page:
 
     def save(self, path: str | Path) -> Path:
         """Write the page; an old one is replaced."""
-        storage.write_atomically(path, self.html().encode())
+        storage.write_atomically(path, self.html().encode(errors="backslashreplace"))
         return Path(path)
 
 
 def as_json(data: Any) -> str:
-    """JSON that can stand inside a script element."""
-    return to_json(data, indent=None).replace("</", "<\\/")
+    """JSON that can stand inside a script element, where browsers look for tags and comments also in the middle of text.
+
+    >>> as_json("<!--<script>&")
+    '"\\\\u003c!--\\\\u003cscript\\\\u003e\\\\u0026"'
+    """
+    return to_json(data, indent=None).translate(IN_SCRIPTS)  # what is not ASCII is escaped in JSON already
 
 
 def plain(value: Any) -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 
 from pcces.report.curves import charts, variants
 from pcces.report.page import Charts, Columns, Details, Page, Picture, Section, Table, Verdict, plain
 from pcces.report.protocols import Filming, ReportedRun
+
+log = logging.getLogger("pcces")
 
 
 def write(runs: Sequence[ReportedRun], path: str | Path, film: Filming | None = None) -> Path:
@@ -81,6 +84,7 @@ def at_work(runs: Sequence[ReportedRun], where: str, film: Filming) -> list[Sect
     try:
         made = film(run)
     except Exception as error:  # the drawing is the task's own code: a fault there must not cost the report
+        log.warning("the animation%s could not be drawn (%s: %s)", where, type(error).__name__, error)
         return [Verdict(None, f"The animation{where} could not be drawn", note=f"{type(error).__name__}: {error}")]
     costs, means = (
         "".join(f", {name} {cost:.4g}" for name, cost in zip(run.problem.cost_names, values))

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from pcces.envs.simulator import CostBoundsError
 from pcces.rl.normalizer import normalise
 from pcces.rl.outcome import Outcome
 from pcces.rl.policy import forward
@@ -23,6 +24,8 @@ class BatchedWorker(EpisodeWorker):
         """Play a chunk. If anything goes wrong in it, play its episodes one by one to see which one it was."""
         try:
             return self._together(task)
+        except CostBoundsError:
+            raise
         except Exception as error:
             self._batches = {}
             if len(task.episodes) > 1:
@@ -84,6 +87,7 @@ class BatchedWorker(EpisodeWorker):
             raise FloatingPointError("the environment returned nan or inf")
         learnt: list[Played] = []
         for i in range(count):
+            self.simulator.check_costs(paid[: int(outcome.length[i]), :, i], seeds[i])
             part = slice(0, int(outcome.length[i]))
             taken = Steps(
                 seen[part, :, i].T,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Callable
@@ -12,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from pcces.core.estimation import Estimate
+from pcces.envs.simulator import CostBoundsError, Simulator
+from pcces.envs.task import Task
 from pcces.rl import certify, checkpoints
 from pcces.rl.algorithm import Algorithm
 from pcces.rl.arenas import arena_and_engine
@@ -27,7 +30,9 @@ from pcces.support.interrupt import uninterrupted
 from pcces.support.lock import alone_in
 from pcces.support.trees import leaves
 
+log = logging.getLogger("pcces")
 CHECKPOINT_SECONDS = 20.0
+REPORT = "report.html"
 
 
 class Training:
@@ -104,8 +109,10 @@ class Training:
     def run(
         self, progress: bool | None, callback: Callable[[list[Run]], Any] | None = None, report: bool = True
     ) -> None:
-        """Everything from here to the certificate."""
+        """Everything from here to the certificate; of runs that are finished, the reports that are missing."""
         if self.finished:
+            if report:
+                self._report(again=False)
             return
         with self.locks, TrainingProgress(self, progress) as shown:
             try:
@@ -141,16 +148,29 @@ class Training:
                 self.checkpoint()
                 saved = time.perf_counter()
 
-    def _report(self) -> None:
+    @property
+    def saved(self) -> bool:
+        """Whether every run's folder has its policy and certificate."""
+        return all(run.path is None or (run.path / "policy.npz").exists() for run in self.runs)
+
+    def _report(self, again: bool = True) -> None:
+        """Write the reports, those that are there again or not. The training is finished also where that cannot be done."""
         from pcces import report
         from pcces.rl.film import ordinary_film
 
         alone = len(self.runs) == 1
-        for run in self.runs:
-            if run.path is not None:
-                report.write([run], run.path / "report.html", film=ordinary_film if alone else None)
-        if self.together is not None:
-            report.write(self.runs, self.together / "report.html", film=ordinary_film)
+        pages = [([run], run.path, alone) for run in self.runs if run.path is not None]
+        pages += [] if self.together is None else [(self.runs, self.together, True)]
+        for runs, folder, filmed in pages:
+            if (folder / REPORT).exists() and not again:
+                continue
+            try:
+                report.write(runs, folder / REPORT, film=ordinary_film if filmed else None)
+            except Exception as error:
+                log.warning(
+                    "the training is finished, but its report could not be written (%s: %s); to write it: pcces report %s",
+                    type(error).__name__, error, folder,
+                )  # fmt: skip
 
     def _note(self, metrics: dict[str, Any], count: int) -> None:
         """Add a chunk of iterations to every run's metrics and candidates."""
@@ -162,6 +182,7 @@ class Training:
                 self.candidates[i].add(mine["x"][k], mine["mean"][k], mine["std"][k], fresh, self.moved[i])
                 self.moved[i] = bool(mine.get("moved", mine["success"])[k])
                 done = self.done_of(run)
+                check_cost_sums(run.task, mine["costs"][k])
                 line = {"iteration": done} | flat(run.problem, mine, k)
                 before = run.metrics.get("steps", [0.0])
                 line["steps"] += before[-1] if before else 0.0
@@ -176,8 +197,14 @@ class Training:
     def _certify(self, i: int) -> None:
         run, c = self.runs[i], self.runs[i].config
         seed = certify_seed(c["seed"])
+
+        def play(*asked: Any) -> Any:
+            outcome = self.arena.fresh(*asked)
+            check_cost_sums(run.task, outcome.costs)
+            return outcome
+
         x, normalizer, certificate, outcome = certify.choose(
-            run.task, run.shape, run.problem, self.arena.fresh, self.candidates[i], c["certify_episodes"], seed,
+            run.task, run.shape, run.problem, play, self.candidates[i], c["certify_episodes"], seed,
             c["confidence"],
         )  # fmt: skip
         run.x, run.normalizer, run.certificate = x, normalizer, certificate
@@ -211,6 +238,26 @@ class Training:
 def _complete(path: Path, iterations: int) -> bool:
     """Whether a run has its policy, and was as long as it should be."""
     return (path / "policy.npz").exists() and read_config(path)["settings"]["iterations"] >= iterations
+
+
+def check_cost_sums(task: Task | Simulator, costs: np.ndarray) -> None:
+    """Raise a CostBoundsError if episodes cost what steps within the task's `cost_bounds` cannot add up to.
+
+    `costs` has a row for each of the task's costs, of one or several episodes. Workers look at every step; a compiled task
+    is known by its sums only.
+    """
+    if task.cost_bounds is None:
+        return
+    low, high = (task.max_steps * bound for bound in (min(task.cost_bounds[0], 0.0), max(task.cost_bounds[1], 0.0)))
+    slack = 1e-4 * max(1.0, abs(low), abs(high))  # for sums of 32-bit numbers
+    for name, row in zip(task.cost_names, costs):
+        sums = np.asarray(row, dtype=float)
+        if np.any(sums < low - slack) or np.any(sums > high + slack):
+            worst = float(np.nanmax(np.abs(sums)))
+            raise CostBoundsError(
+                f"an episode of {task.name} cost {worst:g} in all ({name}), but {task.max_steps} steps that cost "
+                f"{task.cost_bounds[0]:g} to {task.cost_bounds[1]:g} each cannot: its cost_bounds are wrong"
+            )
 
 
 def flat(problem: Problem, metrics: dict[str, Any], k: int) -> dict[str, float]:

@@ -150,6 +150,7 @@ class EpisodeWorker:
                 self._env.close()
             self._env = None
             return self._failed(chunk, f"{type(error).__name__}: {error}")
+        self.simulator.check_costs(steps.costs, episode.seed)
         return Played(outcome, *self._learnt(chunk, shared, x, steps))
 
     def _point(self, shared: Shared, episode: Episode) -> np.ndarray:
