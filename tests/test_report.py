@@ -288,6 +288,22 @@ def test_charts_are_drawn_with_band_limit_and_legend(visit, example):
     assert gap.count("M") == 2  # a missing value breaks the line
 
 
+@pytest.mark.parametrize(
+    "name", ["<!--<script>", "</script><script>alert(1)</script>", "]]>\u2028\u2029&lt;\"'", "<!-- --!>"]
+)
+def test_names_are_text_wherever_they_stand(visit, tmp_path, name):
+    chart = Chart(name, [Series(name, [0, 1], [2.0, 3.0])], [LimitLine(2.5, name)], x_label=name, note=name)
+    sections = [
+        Verdict(True, name, [name], name), Charts(name, [chart, chart], name), Table(name, [name], [[name]], name),
+        Details(name, {name: name}), Picture(name, b"GIF89a", name, name),
+    ]  # fmt: skip
+    page = visit(Page(name, sections, name).save(tmp_path / "page.html"))
+    assert page.title() == name
+    assert page.locator("path.curve").count() == 2 and page.locator("script").count() == 3
+    assert page.locator(".legend button").all_text_contents() == [name, name]  # one a chart: series and limit share it
+    assert page.locator("h1").text_content() == name and page.locator("td").first.text_content() == name
+
+
 @pytest.mark.parametrize("width", [1200, 390])
 def test_dots_are_where_their_shares_are(visit, tmp_path, width):
     rows = [("a task", [Dot("one", 0.5, 0.25, 1.0, 1), Dot("other", 0.0, 0.0, 0.1, 2)])]
