@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -13,6 +12,7 @@ from pcces.studies.arms import Arm
 from pcces.studies.measures import MEASURES
 from pcces.support import files
 from pcces.support.jsonable import jsonable, to_json
+from pcces.support.schema import FLAG, NAMES, NUMBER, TEXT, check, optional, several, whole
 
 if TYPE_CHECKING:
     from pcces.rl.run import Run
@@ -20,6 +20,15 @@ if TYPE_CHECKING:
 POINTS = 60  # of a curve that is kept: each is a mean over as many iterations as it takes
 DIGITS = 5
 FILES = "*_*_*.json"
+ARM = {
+    "task": TEXT, "algorithm": TEXT, "preset": TEXT, "iterations": whole(1), "population": optional(whole(1)),
+    "threshold": optional(NUMBER), "settings": NAMES,
+}  # fmt: skip
+RUN = {
+    "seed": whole(0), "return": optional(NUMBER), "costs": several(optional(NUMBER)), "entropy": optional(NUMBER),
+    "length": optional(NUMBER), "episodes": whole(0), "certified": FLAG, "upper_bounds": several(optional(NUMBER)),
+    "thresholds": several(NUMBER), "steps": optional(NUMBER), "seconds": optional(NUMBER), "curve": NAMES,
+}  # fmt: skip
 
 Record = dict[str, Any]
 
@@ -80,11 +89,14 @@ def rounded(value: Any) -> Any:
 def _read(file: Path) -> dict[str, Any]:
     """What a file holds: of the results of an arm, all that belongs to them."""
     try:
-        data = json.loads(file.read_text())
+        data = files.read_json(file)
         if not isinstance(data, dict):
             return {}  # not ours
-        if lacking := {"settings", "where", "runs"} - set(data) if "arm" in data else set():
-            raise ValueError(f"it lacks {', '.join(sorted(lacking))}")
+        if "arm" in data:
+            check(data, {"arm": NAMES, "settings": NAMES, "where": NAMES, "runs": several(NAMES)})
+            check(data["arm"], ARM, "arm", {"task", "algorithm", "preset", "iterations", "settings"})
+            for run in data["runs"]:
+                check(run, RUN, "a run")
     except ValueError as error:
         raise ValueError(f"{file} is damaged ({error}): delete it and run the study again") from error
     return data
