@@ -821,7 +821,8 @@ def test_the_command_line_trains_baselines(tmp_path, monkeypatch, hasty_engines)
     done = command(*words)
     assert done.exit_code == 0, done.stderr
     said = json.loads(done.stdout)
-    assert said["runs"][0]["algorithm"] == "openes" and said["folder"] == "runs/CartSafe-v0/openes-default-seed0"
+    assert said["runs"][0]["algorithm"] == "openes"
+    assert said["folder"] == "runs/CartSafe-v0/openes-default-threshold250-seed0"
     again = command("train", "CartSafe-v0", "--out", said["folder"], "--resume", "--json", "--set=sigma=0.5")
     assert json.loads(again.stdout) == said
     run = load(said["folder"])
