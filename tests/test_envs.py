@@ -451,7 +451,8 @@ def own_tasks(monkeypatch):
 
 
 def _built_in_names():
-    return {*registry.BUILT_IN, *registry.ALIASES, *(f"{scene}-v0" for scene in registry.SCENES)}
+    velocity = {f"{prefix}{robot}Velocity-v1" for robot in registry.ROBOTS for prefix in ("", "Safety")}
+    return {*registry.BUILT_IN, *registry.ALIASES, *velocity, *(f"{scene}-v0" for scene in registry.SCENES)}
 
 
 @pytest.mark.usefixtures("own_tasks")

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
 from pcces.cli.common import Json, print_table, show
 from pcces.envs import make, tasks
+from pcces.envs.registry import ROBOTS, velocity_id
 from pcces.envs.safety import NAMES
 from pcces.envs.safety.simulator import safety_simulator
 from pcces.envs.simulator import Simulator
 from pcces.envs.task import Continuous, Task
+from pcces.envs.velocity import velocity_simulator
 
 
 def envs(as_json: Json = False) -> None:
     """List the tasks.
 
-    Actions, size of the observation, steps, costs with their thresholds, bounds of the entropy. The last ones, Point.. and
-    Car.., are navigation tasks on MuJoCo (the extra safety); most of them are there in JAX, too (--engine device).
+    Actions, size of the observation, steps, costs with their thresholds, bounds of the entropy. Point.. and Car.. are
+    navigation tasks on MuJoCo (the extra safety); most of them are there in JAX, too (--engine device). ..Velocity-v1 are
+    MuJoCo's robots with a limit on their speed, SafetyHopperVelocity-v1 and so on for Safety-Gymnasium.
     Anything else that gymnasium.make knows can be trained as well: PyBullet's HopperBulletEnv-v0 (the extra bullet), say.
 
     \b
@@ -25,6 +29,7 @@ def envs(as_json: Json = False) -> None:
     """
     known: list[Task | Simulator] = [make(name) for name in tasks()]
     known += [replace(safety_simulator(name), name=f"{name}-v0") for name in NAMES]
+    known += [velocity_simulator(velocity_id(robot)) for robot in ROBOTS]
     if as_json:
         show({"tasks": [task_data(task) for task in known]})
         return
@@ -32,7 +37,8 @@ def envs(as_json: Json = False) -> None:
     for task in known:
         limits = ", ".join(f"{name} <= {t:g}" for name, t in zip(task.cost_names, task.thresholds)) or "none"
         low, high = task.entropy_bounds
-        rows.append([task.name, actions(task), task.observation_size, task.max_steps, limits, f"{low:g} to {high:g}"])
+        entropy = f"{low:g} to {high:g}" if math.isfinite(low) or math.isfinite(high) else "any"
+        rows.append([task.name, actions(task), task.observation_size, task.max_steps, limits, entropy])
     print_table(["task", "actions", "observation", "steps", "costs", "entropy"], rows)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 
-from pcces.envs.registry import ALIASES, BUILT_IN, SCENES, own_tasks
+from pcces.envs.registry import ALIASES, BUILT_IN, ROBOTS, SCENES, own_tasks
 
 
 def register(name: str, max_steps: int, reward_threshold: float | None) -> None:
@@ -32,6 +32,9 @@ def register_all() -> None:
         register(task.name, task.max_steps, task.reward_threshold)
     for scene in SCENES:
         _tell(f"{scene}-v0", "safety.env:SafetyEnv", {"scene": scene}, 1000, None)
+    for robot in ROBOTS:
+        for prefix in ("", "Safety"):  # by Safety-Gymnasium's name, too
+            _tell(f"{prefix}{robot}Velocity-v1", "velocity:velocity_env", {"robot": robot}, 1000, None)
 
 
 def _tell(name: str, where: str, options: dict[str, str], max_steps: int, reward_threshold: float | None) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pcces.engines import ENGINES
 from pcces.envs.making import gymnasium_id, make_gymnasium
-from pcces.envs.registry import ALIASES, UnknownTaskError, in_jax, make, own_id, scene_of
+from pcces.envs.registry import ALIASES, UnknownTaskError, in_jax, make, own_id, robot_of, scene_of, velocity_id
 from pcces.envs.simulator import CostFunction, Simulator, checked_cost_bounds, simulator
 from pcces.envs.task import Task
 
@@ -17,10 +17,13 @@ from pcces.envs.task import Task
 def name_of(task: str | Task | Simulator) -> str:
     """What a task is called in configurations and folders.
 
-    >>> name_of("CartPoleSafeDelayed-v0")
-    'CartSafeDelayed-v0'
+    >>> name_of("CartPoleSafeDelayed-v0"), name_of("SafetyHopperVelocity-v1")
+    ('CartSafeDelayed-v0', 'pcces/HopperVelocity-v1')
     """
-    return ALIASES.get(task, task) if isinstance(task, str) else task.name
+    if not isinstance(task, str):
+        return task.name
+    robot = robot_of(task)
+    return velocity_id(robot) if robot else ALIASES.get(task, task)
 
 
 def resolve(
@@ -103,7 +106,11 @@ def _by_workers(task: str | Task | Simulator, cost: CostFunction | None) -> Simu
         from pcces.envs.safety.simulator import safety_simulator
 
         return safety_simulator(scene)
-    return simulator(task, cost)
+    if cost is None and robot_of(task):
+        from pcces.envs.velocity import velocity_simulator
+
+        return velocity_simulator(task)
+    return simulator(name_of(task), cost)
 
 
 def _step_by_step(task: Task, cost: CostFunction | None) -> Simulator:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes.util
 import importlib
+import os
 import re
 import sys
 from typing import Any
@@ -25,6 +27,8 @@ def make_gymnasium(name: Any, **options: Any) -> Any:
 
     import pcces.envs  # registers pcces/...
 
+    if options.get("render_mode") is not None:
+        draw_without_a_display()
     chatters = _import_package(getattr(name, "id", name))
     with quiet() if chatters else contextlib.nullcontext():
         try:
@@ -59,6 +63,20 @@ def _import_package(name: str) -> bool:
                     ) from error
             return True
     return False
+
+
+def draw_without_a_display() -> None:
+    """Where there is no display, and nobody said how MuJoCo is to draw (MUJOCO_GL), let it use what is installed for that.
+
+    Left to itself it tries a window first, and then it is too late for anything else.
+    """
+    shown = any(os.environ.get(name) for name in ("MUJOCO_GL", "DISPLAY", "WAYLAND_DISPLAY"))
+    if shown or not sys.platform.startswith("linux"):
+        return
+    for library, value in (("EGL", "egl"), ("OSMesa", "osmesa")):
+        if ctypes.util.find_library(library):
+            os.environ["MUJOCO_GL"] = value
+            return
 
 
 def gymnasium_id(name: str) -> str:

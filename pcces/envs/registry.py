@@ -43,6 +43,8 @@ SCENES = tuple(  # of safety navigation, known here without importing it
     f"{agent}{task}{level}" for agent in ("Point", "Car") for task in ("Goal", "Button") for level in range(3)
 )
 SCENE_ID = re.compile(r"(?:pcces/|Safety|Safexp-)?(\w+?)(?:-v0)?")
+ROBOTS = ("Hopper", "HalfCheetah", "Walker2d", "Ant", "Swimmer", "Humanoid")  # of the velocity tasks, likewise
+VELOCITY_ID = re.compile(r"(?:pcces/)?(?:Safety)?(\w+?)Velocity-v1")
 _own: dict[str, Task] = {}
 
 
@@ -100,6 +102,25 @@ def scene_of(name: str) -> str | None:
     """
     match = SCENE_ID.fullmatch(name)
     return match[1] if match and match[1] in SCENES else None
+
+
+def robot_of(name: str) -> str | None:
+    """The robot of a velocity task's id, by ours or Safety-Gymnasium's name, or None.
+
+    >>> robot_of("SafetyHopperVelocity-v1"), robot_of("pcces/AntVelocity-v1"), robot_of("Hopper-v5")
+    ('Hopper', 'Ant', None)
+    """
+    match = VELOCITY_ID.fullmatch(name)
+    return match[1] if match and match[1] in ROBOTS else None
+
+
+def velocity_id(robot: str) -> str:
+    """By which id Gymnasium knows a robot's velocity task.
+
+    >>> velocity_id("Hopper")
+    'pcces/HopperVelocity-v1'
+    """
+    return f"pcces/{robot}Velocity-v1"
 
 
 def make(task: str | Task) -> Task:
