@@ -1,0 +1,92 @@
+"""The examples' environments do what they say, and train."""
+
+import importlib
+import importlib.util
+import sys
+from pathlib import Path
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from pcces.envs import make, registry, tasks
+from pcces.envs.lookup import resolve
+from pcces.rl.problem import problem_for
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+MOST_LINES = 60
+
+
+@pytest.fixture
+def example(monkeypatch):
+    """Imports an example; what it registers is forgotten afterwards."""
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    monkeypatch.setattr(registry, "_own", {})
+    before, modules = set(gymnasium.registry), set(sys.modules)
+    yield importlib.import_module
+    for name in set(gymnasium.registry) - before:
+        del gymnasium.registry[name]
+    for name in set(sys.modules) - modules:
+        if (EXAMPLES / f"{name}.py").exists():
+            del sys.modules[name]
+
+
+def play(task, act, seed=0):
+    """Returns and costs of 16 episodes in which `act(observation)` acts."""
+
+    def episode(key):
+        def step(state, key):
+            state, reward, costs, _ = task.step(state, act(task.observe(state)), key)
+            return state, (reward, costs)
+
+        keys = jax.random.split(key, task.max_steps + 1)
+        _, (rewards, costs) = jax.lax.scan(step, task.reset(keys[0]), keys[1:])
+        return rewards.sum(), costs.sum(0)
+
+    rewards, costs = jax.jit(jax.vmap(episode))(jax.random.split(jax.random.key(seed), 16))
+    return float(rewards.mean()), np.asarray(costs.mean(0))
+
+
+@pytest.mark.parametrize("file", ["battery", "drone", "lunar_fuel"])
+def test_an_environment_takes_less_than_sixty_lines(file):
+    assert len((EXAMPLES / f"{file}.py").read_text().splitlines()) < MOST_LINES
+
+
+def test_the_battery_earns_by_trading_and_pays_for_haste(example):
+    example("battery")
+    task = make("Battery-v0")
+    nothing, none = play(task, lambda o: jnp.zeros(1))
+    hasty, costs = play(task, lambda o: jnp.where(o[2] < 1, 1.0, -1.0)[None])
+    calm, fewer = play(task, lambda o: jnp.where(o[2] < 1, 0.5, -0.5)[None] * (o[0] > 0.2))
+    assert nothing == 0 and list(none) == [0, 0]
+    assert hasty > 1 and costs[0] > task.thresholds[0] and costs[1] > task.thresholds[1]
+    assert calm > 0.3 and fewer[0] == 0
+
+
+def test_the_drone_pays_for_the_straight_way_once_or_for_every_step(example):
+    example("drone")
+    toward = lambda o: jnp.clip(4 * (jnp.array([4.0, 0.0]) - o[:2]) - 2 * o[2:4], -1, 1)  # noqa: E731
+    earned, inside = play(make("Drone-v0"), toward)
+    same, entered = play(make("DroneStrict-v0"), toward)
+    assert earned == same > 40 and inside[0] > 5 and entered[0] == 1.0
+    stays, none = play(make("DroneStrict-v0"), lambda o: jnp.zeros(2))
+    assert stays < 5 and none[0] < 0.5
+
+
+def test_the_lander_pays_for_what_its_engines_burn(example):
+    pytest.importorskip("Box2D", reason="needs gymnasium[box2d]")
+    example("lunar_fuel")
+    env = gymnasium.make("LunarFuel-v0")
+    env.reset(seed=0)
+    paid = [env.step(np.array(action))[4]["cost"] for action in ([-1, 0], [1, 0], [0.2, 0.4], [-1, -0.8])]
+    assert paid == pytest.approx([0.0, 1.0, 0.6, 0.08])
+    task, engine = resolve("LunarFuel-v0", cost_bounds=(0, 1.1))
+    assert (task.cost_names, task.max_steps, engine) == (("cost",), 1000, "local")
+    assert problem_for(task, 0.0, threshold=60).names == ("cost <= 60",)
+
+
+def test_their_names_are_known_where_the_command_line_finds_them(example):
+    example("battery")
+    assert "Battery-v0" in tasks()
