@@ -148,14 +148,25 @@ def test_what_is_learnt_of_noise_averages_variances():
 
 def test_noise_that_is_seen_for_the_first_time_counts_in_full():
     e = estimate(np.array([[0.0, 1.0], [2.0, 1.0]]))
-    assert NoiseLevel(True, np.zeros(2)).learn(e, 0.1).deviation == pytest.approx([math.sqrt(2), 0.0])
+    # where earlier repeats did not differ, they count as well: as if there had been eight in all
+    assert NoiseLevel(True, np.zeros(2)).learn(e, 0.1).deviation == pytest.approx([math.sqrt(2 / 7), 0.0])
     for before in (0.0, 3.0):
-        present, deviation = NoiseLevel(None, np.full(2, before)).learn(e, 0.1)
+        present, deviation, _ = NoiseLevel(None, np.full(2, before)).learn(e, 0.1)
         assert present is True and deviation == pytest.approx([math.sqrt(2), 0.0])
     little = estimate(np.array([[0.0], [0.2]]))
-    assert NoiseLevel(True, np.zeros(1)).learn(little, 0.1).deviation == pytest.approx([0.2 / math.sqrt(2)])
+    assert NoiseLevel(True, np.zeros(1)).learn(little, 0.1).deviation == pytest.approx([0.1 * math.sqrt(2 / 7)])
     assert NoiseLevel(None, np.zeros(1)).learn(estimate(np.ones((3, 1)))).present is False
-    assert not NoiseLevel(False, np.zeros(2)).learn(e).deviation.any()  # where there is none, none is learnt
+    later = NoiseLevel(False, np.zeros(2)).learn(e, 0.1)  # where none was seen, it may show later
+    assert later.present is True and later.deviation == pytest.approx([math.sqrt(2), 0.0])
+    assert NoiseLevel(False, np.zeros(1)).learn(estimate(np.ones((3, 1)))).present is False
+
+
+def test_the_largest_jump_above_what_is_usual_is_kept():
+    noise = NoiseLevel(True, np.ones(2)).saw(np.array([[1.0, 0.0], [1.0, 0.0], [1.5, 7.0], [0.0, 0.0]]))
+    assert noise.jump.tolist() == [0.5, 7.0]
+    assert noise.saw(np.array([[0.0, 0.0], [0.0, 9.0]])).jump.tolist() == [0.5, 9.0]  # of two, the lower is usual
+    for nothing in (np.array([[0.0, 99.0]]), np.array([[0.0, 0.0], [np.inf, np.inf]])):
+        assert noise.saw(nothing) is noise
 
 
 def test_a_single_or_failed_evaluation_says_nothing_about_noise():

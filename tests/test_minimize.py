@@ -328,7 +328,7 @@ def test_a_wrong_range_is_named_by_the_first_sample_outside():
     with pytest.raises(ValueError, match="constraint_range") as error:
         solve(fun, max_evaluations=5000, constraint_range=((-2, 2), (-1, 1)))
     first = next(c for c in seen if abs(c) > 1)
-    assert f"constraint 1 was {first:.9g}, outside its constraint_range (-1, 1)" in str(error.value) and len(seen) == 2
+    assert f"constraint 1 was {first:.9g}, outside its constraint_range (-1, 1)" in str(error.value) and len(seen) == 20  # the start
 
 
 def test_failed_evaluations_are_outside_no_range():
@@ -467,7 +467,7 @@ def test_all_kinds_of_workers_give_the_same_result():
 
 
 def test_integer_workers_are_other_processes():
-    res = solve(where, workers=2, max_evaluations=40, noisy=False)
+    res = solve(where, workers=2, max_evaluations=40, deterministic=True)
     assert res.nfev <= 40 and res.fun != os.getpid()
     assert solve(where, max_evaluations=40).fun == os.getpid()
 
@@ -526,7 +526,7 @@ def test_an_evaluation_that_hangs_has_failed():
     failing = solve(failing_at_times, **options)
     assert res.failures == failing.failures > 0 and np.array_equal(res.x, failing.x)
     assert "timeout" in res.message and "TimeoutError" in failing.message
-    alone = solve(where, timeout=30.0, max_evaluations=10, noisy=False)  # a timeout needs a process
+    alone = solve(where, timeout=30.0, max_evaluations=10, deterministic=True)  # a timeout needs a process
     assert alone.fun != os.getpid()
 
 
@@ -552,7 +552,7 @@ def test_vectorised_equals_one_by_one():
         return np.array([quadratic(x) for x in X]), np.array([x[0] + x[1] - 1 for x in X])[:, None]
 
     assert same(solve(pair), solve(whole, vectorized=True))
-    assert max(sizes) == 12 and sum(sizes) == solve(pair).nfev
+    assert max(sizes) == 25 and sum(sizes) == solve(pair).nfev
 
 
 def test_common_random_numbers_hand_fun_a_generator():
@@ -684,7 +684,7 @@ def test_known_optima_are_reached(name):
     res = pcces.minimize(
         lambda x: (f(x), c(x)), x0, bounds=bounds, max_evaluations=500 * len(x0), rng=0, equalities=equalities
     )
-    assert res.success and res.certificate.method == "exact"
+    assert res.success and res.certificate.method == "repeats"
     assert res.fun == pytest.approx(optimum, abs=1e-3 * (1 + abs(optimum)))
     assert np.max(np.abs(c(res.x)) if equalities else c(res.x)) <= (1.001e-4 if equalities else 0.0)
 

@@ -7,6 +7,7 @@ import pytest
 
 import pcces
 from pcces.blackbox.options import PAPER, PRESETS, make_options
+from pcces.core.limits import CVaR, Mean, Probability
 
 COVERED: set[str] = set()
 
@@ -202,14 +203,24 @@ def test_anneal():
 # -- estimation -----------------------------------------------------------------------------------------------------------------
 
 
-@shows("noisy")
-def test_noisy():
-    found_out, told_no, told_yes = Run(), Run(noisy=False), Run(noisy=True)
-    assert (len(found_out.batches[0]), len(told_no.batches[0])) == (2, 1)
-    assert [run.res.certificate.method for run in (found_out, told_no, told_yes)] == ["exact", "exact", "t"]
+@shows("deterministic")
+def test_deterministic():
+    found_out, told = Run(), Run(deterministic=True)
+    assert (len(found_out.batches[0]), len(told.batches[0])) == (2, 1)
+    certificates = found_out.res.certificate, told.res.certificate
+    assert [c.method for c in certificates] == ["repeats", "stated"] and [c.samples for c in certificates] == [20, 1]
+    assert [c.grade for c in certificates] == ["asymptotic", "guaranteed"]
     assert Run(noise=0.1).res.certificate.method == "t"
-    assert told_yes.history["samples_trial"].max() > 2 == found_out.history["samples_trial"].max() + 1
-    assert set(told_no.history["samples_trial"]) == {1}
+    assert set(found_out.history["samples_trial"]) == set(told.history["samples_trial"]) == {1}
+    assert {len(batch) for batch in told.phase("trial")} == {1}
+    twice = [len(batch) == 2 for batch in found_out.phase("trial")]  # one evaluation in so many is a repeat of x_k
+    assert 0.3 < np.mean(twice) < 0.7
+
+
+def test_a_statement_that_turns_out_to_be_false():
+    run = Run(noise=0.1, deterministic=True, max_evaluations=2000)
+    assert run.res.certificate.method == "t" and run.res.certificate.grade != "guaranteed"
+    assert "stated to have no noise, but differ at the same point" in run.res.message
 
 
 @shows("samples", "samples_max")
@@ -283,6 +294,37 @@ def test_constraint_range():
     assert Run(noise=0.01).res.certificate.method == "t"
     with pytest.raises(ValueError, match="constraint_range has 2 pairs for 1 constraints"):
         Run(noise=0.01, constraint_range=[(-6.0, 6.0)] * 2)
+
+
+@shows("limits")
+def test_limits():
+    """The same noise, another share of it above the limit."""
+    sums = {
+        limit: np.median([Run(noise=0.1, max_evaluations=2000, seed=s, limits=limit).res.x.sum() for s in range(3)])
+        for limit in ("mean <= 0", "mean <= 0.2", "P(> 0) <= 0.1", "CVaR0.1 <= 0")
+    }
+    assert 0.95 < sums["mean <= 0"] <= 1.0 and 1.15 < sums["mean <= 0.2"] <= 1.2
+    assert 0.8 < sums["P(> 0) <= 0.1"] < 1 - 0.12 and 0.74 < sums["CVaR0.1 <= 0"] < 1 - 0.16
+    assert make_options(limits=0.5).limits == make_options(limits=[Mean(0.5)]).limits == (Mean(0.5),)
+    for wrong in ("median <= 3", [None], object()):
+        with pytest.raises(ValueError, match="a limit"):
+            make_options(limits=wrong)
+
+
+@shows("objective")
+def test_objective():
+    """Noise that grows with x: in the mean x = 1 is best, in the worst tenth less."""
+
+    def best(objective):
+        rng = np.random.default_rng(0)
+        fun = lambda x: (x[0] - 1) ** 2 + 0.4 * x[0] * rng.standard_normal()  # noqa: E731
+        return pcces.minimize(fun, [0.5], bounds=[(0, 2)], max_evaluations=3000, rng=0, objective=objective).x[0]
+
+    assert best(Mean()) == pytest.approx(1.0, abs=0.15)
+    assert best(CVaR(0.1)) == pytest.approx(1 - 0.2 * 1.755, abs=0.2)  # (x - 1)^2 + 0.4 x 1.755
+    for wrong in (Probability(), Mean(1.0), "best"):
+        with pytest.raises(ValueError, match=r"objective must be|a limit"):
+            make_options(objective=wrong)
 
 
 @shows("max_iterations")
@@ -360,7 +402,7 @@ def test_presets():
     assert {name: getattr(paper, name) for name in PAPER} == PAPER
     assert make_options("paper", kappa=1.0).kappa == 1.0
     assert make_options() == pcces.Options() and set(PRESETS) == {"default", "paper"}
-    assert pcces.Options(**pcces.Options(kappa=3.0).to_dict()) == pcces.Options(kappa=3.0)
+    assert make_options(**pcces.Options(kappa=3.0).to_dict()) == pcces.Options(kappa=3.0)
 
 
 def test_every_option_has_a_test():

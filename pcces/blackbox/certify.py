@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,15 +11,17 @@ import numpy as np
 from pcces.blackbox import limits
 from pcces.blackbox.batch import Batch, repeated
 from pcces.blackbox.models.quadratic import local_model
-from pcces.blackbox.state import Answer
-from pcces.core.certificate import expected_width, plausible_deviation, spend, upper_bounds
-from pcces.core.estimation import MANY, NoiseLevel, estimate
+from pcces.blackbox.state import Answer, Measured, RunState, Test
+from pcces.core import algorithm
+from pcces.core.bounds import plausible_deviation
+from pcces.core.certificate import COUNTED, LEAST, Column, joined, judge
+from pcces.core.estimation import MANY, estimate, pool
+from pcces.core.plans import mean_width, passable
 
 if TYPE_CHECKING:
     from pcces.blackbox.search import Search
 
 CANDIDATES = 8  # and no more are tested
-LEAST = 4  # evaluations that a test under noise needs
 
 
 def next_candidate(search: Search) -> bool:
@@ -27,18 +30,18 @@ def next_candidate(search: Search) -> bool:
     if state.constraints.number <= 0:
         test.holds = True
         return True
-    exact = state.noise.present is False
     tried = len(test.candidates)
-    if state.budget.left < (1 if exact else LEAST) or tried >= CANDIDATES:
+    if state.budget.left < (LEAST if search.needs_samples else 1) or tried >= CANDIDATES:
         return True
     z = state.run.es.x if tried == 0 else None
     failed = tried > 0 and not np.all(np.isfinite(test.samples))
-    if search.archive is not None and not exact and not failed:
+    if search.archive is not None and state.noise.present and not failed:
         z = _corrected(search)
     if z is None or _tested(search, z):
         z = _fallback(search)
     test.candidates.append(z)
     test.samples = np.zeros((0, 0))
+    test.levels = limits.levels(search)
     return False
 
 
@@ -54,18 +57,25 @@ def _corrected(search: Search) -> np.ndarray | None:
     first = not test.candidates
     x = run.es.x if first else test.candidates[-1]
     noise, spread = state.noise.deviation, float(run.es.sigma_es)
-    local = local_model(search.archive, x, run.strategy.factor, spread, noise, everything=True)
+    local = local_model(search.archive, x, run.strategy.factor, spread, noise, True, search.shaped)
     measured = run.incumbent.estimate if first else estimate(test.samples)
     if local is None or not np.all(np.isfinite(measured.mean)):
         return None
-    error = noise / np.sqrt(measured.n)
-    trust = 1.0 if not first else local.model.error**2 / (local.model.error**2 + error**2 + 1e-300)
+    # The model knows the evaluations of x_k, which was chosen because they were good: they count beside it only where it
+    # does not fit. Fresh samples it does not know.
+    error, doubt = noise / np.sqrt(measured.n), np.asarray(local.model.misfit if first else local.model.error)
+    trust = doubt**2 / (doubt**2 + error**2 + 1e-300)
     value = local.model.value + trust * (measured.mean - local.model.value)
     anchored = local._replace(model=local.model._replace(value=value))
-    backoff = limits.margin_for(search, state.budget.left, (np.sqrt(trust) * error)[1:])
+    if search.shaped:
+        noise_there = limits.own_noise(search, measured)  # of which fresh samples say more than the model
+        anchored = anchored._replace(model=anchored.model._replace(noise=noise_there))
+        anchored = anchored.raised(limits.outcome_offset(search), limits.tails(search))
+    unsure = np.hypot((1 - trust) * local.model.error, trust * error)
+    backoff = limits.margin_for(search, state.budget.left, unsure[1:])
     radius = math.sqrt(n) * spread / local.length
     half_spaces, step = search.space.half_spaces, np.zeros(n)
-    for reach in (0.03, 0.1, 0.3, 1.0):  # no farther than it takes: slopes are only good near by
+    for reach in (0.03, 0.1, 0.3, 1.0, 3.0, 10.0):  # no farther than it takes: slopes are only good near by
         best = anchored.step(half_spaces, reach * radius, backoff, run.multipliers)
         if best is None:
             return None
@@ -90,13 +100,13 @@ def _fallback(search: Search) -> np.ndarray:
 
 
 def ask(search: Search) -> Batch:
-    """Fresh evaluations of the candidate: under noise a first look, then all or nothing."""
+    """Fresh evaluations of the candidate: a first look, then all or nothing; without noise, repeats in case there is some."""
     state, test = search.state, search.state.test
     left = state.budget.left
-    if state.noise.present is False:
-        wanted = max(search.reserve(), 2)
-    else:
+    if search.needs_samples:
         wanted = left if len(test.samples) else max(left // 3, LEAST)
+    else:
+        wanted = search.reserve()
     return repeated(search, test.candidates[-1], wanted)
 
 
@@ -106,35 +116,78 @@ def tell(search: Search, batch: Batch, outputs: np.ndarray) -> bool:
     samples = test.samples = np.vstack([test.samples, outputs]) if len(test.samples) else outputs
     if not np.all(np.isfinite(samples)):
         return next_candidate(search)
-    first = state.run.incumbent.estimate.mean if len(test.candidates) == 1 else samples[0]
-    if state.noise.present is False and np.any(samples != first):  # there is noise after all, here
-        state.noise = NoiseLevel(True, samples.std(0))
-    c, mean, exact = samples[:, 1:], samples.mean(0), state.noise.present is False
-    if exact:
-        bounds, method = c.max(0), "exact"
-    else:
-        test.looks += 1
-        error = spend(search.confidence, test.looks)
-        bounds, method = upper_bounds(c, error, limits.ranges(search), state.noise.deviation[1:])
-        state.noise = state.noise.learn(estimate(outputs), 0.1 if len(outputs) >= MANY else 0.0)
-    test.holds = bool(np.all(bounds <= 0))
-    # Of several candidates the least violating is the answer, unless one holds.
-    answer, broken = test.answer, float(np.max(mean[1:], initial=0.0))
-    latest = answer.samples == 0 or np.array_equal(answer.x, test.candidates[-1])
-    if latest or test.holds or broken < float(np.max(answer.mean[1:], initial=0.0)):
-        test.answer = Answer(test.candidates[-1], mean, len(samples), bounds, method)
-    if test.holds or exact:
+    without_noise = state.noise.present is False
+    fresh = estimate(outputs)
+    if without_noise and len(test.candidates) == 1:  # it was evaluated before
+        fresh = pool(state.run.incumbent.estimate, fresh)
+    search.notice(fresh, outputs, 0.1 if len(outputs) >= MANY else 0.0)
+    search.note_shape(outputs)
+    if state.surprise and search.can_go_on():
+        _take_up_again(search, samples)
         return True
-    if state.budget.left < LEAST or not _promising(search, c):
+    state.surprise = False
+    test.looks += 1
+    known = [replace(column, level=level) for column, level in zip(search.columns, test.levels)]
+    last = state.budget.left < LEAST or (without_noise and not search.needs_samples)
+    error = search.error(last)
+    test.spent += error / (1 - search.confidence)
+    verdict = judge(samples[:, 1:], known, error)
+    test.holds = verdict.holds
+    # Of several candidates the least violating is the answer, unless one holds.
+    excess = _excess(known, samples[:, 1:])
+    broken = float(np.max(excess, initial=0.0))
+    latest = test.answer.samples == 0 or np.array_equal(test.answer.x, test.candidates[-1])
+    if latest or test.holds or broken < test.answer.broken:
+        limited = excess + np.array([column.limit.at_most for column in known])
+        values = np.append(search.options.objective.estimate(samples[:, 0]), limited)
+        methods = joined(verdict.methods)
+        test.answer = Answer(
+            test.candidates[-1], samples.mean(0), len(samples), verdict.bounds, methods, values, broken
+        )
+    if test.holds or (without_noise and not search.needs_samples):
+        return True
+    if state.budget.left < LEAST or not _promising(search, known, samples[:, 1:]):
         return next_candidate(search)
     return False
 
 
-def _promising(search: Search, c: np.ndarray) -> bool:
+def _excess(known: list[Column], c: np.ndarray) -> np.ndarray:
+    """What is limited less its limit, as these samples (n, r) have it."""
+    limits_and_samples = ((column.limit, c[:, j]) for j, column in enumerate(known))
+    return np.array([limit.estimate(x + limit.origin) - limit.at_most for limit, x in limits_and_samples])
+
+
+def _take_up_again(search: Search, samples: np.ndarray) -> None:
+    """There is noise after all, and budget left: the search goes on from here, and takes it into account. The error
+    probabilities that were spent remain so."""
+    state, run = search.state, search.state.run
+    es = algorithm.init(state.test.candidates[-1], search.options.sigma0, float(run.es.sigma_es))
+    state.run = RunState(
+        run.strategy, es._replace(k=run.es.k, successes=run.es.successes), Measured(estimate(samples)),
+        multipliers=run.multipliers, start=state.budget.evaluations,
+    )  # fmt: skip
+    state.test = Test(looks=state.test.looks, spent=state.test.spent)
+    state.ends.clear()  # single evaluations, taken for exact ones: the best of them were lucky
+    state.accepted.clear()
+    state.phase = "trial"  # from where a surprise leads to the start of a run
+
+
+def _promising(search: Search, known: list[Column], c: np.ndarray) -> bool:
     """Whether this candidate would probably hold if all that is left were spent on it."""
     have, left = len(c), search.state.budget.left
-    deviation = plausible_deviation(c, search.state.noise.deviation[1:])
-    error = spend(search.confidence, search.state.test.looks + 1)
-    bound_then = c.mean(0) + expected_width(deviation, have + left, error, limits.ranges(search))
-    mean_may_move = deviation * math.sqrt(left / (have * (have + left)))
-    return bool(np.all(bound_then + 0.5 * mean_may_move <= 0))
+    error = search.error(True) / max(len(known), 1)
+    for j, column in enumerate(known):
+        x, limit = c[:, j], column.limit
+        if limit.kind in COUNTED:
+            above = float(np.mean(x > 0))
+            by_then = above * (have + left) + 0.5 * math.sqrt(left * above * (1 - above))
+            if by_then > passable(limit.share, have + left, error):
+                return False
+            continue
+        y, mean = column.rows(x, column.level)
+        deviation = float(plausible_deviation(y[:, None], mean.deviation)[0])
+        width, _ = mean_width(replace(mean, deviation=deviation), have + left, error)
+        may_move = deviation * math.sqrt(left / (have * (have + left)))
+        if float(y.mean()) + width + 0.5 * may_move > 0:
+            return False
+    return True

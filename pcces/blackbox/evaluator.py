@@ -50,7 +50,7 @@ class UserFunctions:
             own = np.array(x)
             f, c = split(self.fun(own, np.random.default_rng(int(seed))) if self.seeded else self.fun(own))
             parts = [c, *(constraint_values(g(np.array(x))) for g in self.constraints)]
-            return Evaluation(f, np.concatenate(parts))
+            return Evaluation(f, np.concatenate([part for part in parts if part.size] or parts))
         except WrongReturnError as error:
             return Evaluation(np.nan, None, f"TypeError: {error}", wrong=True)
         except Exception as error:  # a crashing simulator is data here: a hidden constraint
@@ -85,14 +85,15 @@ def constraint_values(value: Any) -> np.ndarray:
 
 
 def numbers(value: Any) -> np.ndarray | None:
-    """The value as floats, or None where it is something else.
+    """The value as floats, or None where it is something else. What is true or false stays so.
 
-    >>> numbers([1, True]), numbers("1"), numbers(None)
-    (array([1., 1.]), None, None)
+    >>> numbers([1, True]), numbers([False, True]), numbers("1"), numbers(None)
+    (array([1., 1.]), array([False,  True]), None, None)
     """
     try:
         array = np.asarray(value)
-        return None if value is None or array.dtype.kind in "SUcmM" else array.astype(float)
+        kind = array.dtype.kind
+        return None if value is None or kind in "SUcmM" else array if kind == "b" else array.astype(float)
     except (TypeError, ValueError):
         return None
 

@@ -1,37 +1,74 @@
-"""How far below zero the constraints have to be: what Eq. 4 allows, and the margin that the certificate will need."""
+"""How far below zero the constraints have to be: what Eq. 4 allows, and the margin that the certificate will need.
+
+Every constraint is its limit's: samples less the limit's origin (c - 0 for the mean, c - above for a probability), and the
+mean has to be as far below zero as the limit's kind and the certificate's bound ask for.
+"""
 
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy
 
 from pcces.core.barrier import anneal
-from pcces.core.certificate import expected_width, spend
+from pcces.core.bounds import student_bound
+from pcces.core.certificate import LEAST, Column
 from pcces.core.estimation import Estimate
+from pcces.core.limits import PLAIN, Limit, Mean
+from pcces.core.plans import mean_width, passing_share, spare
+from pcces.core.tails import tail_mean, tail_quantile, tail_share
 
 if TYPE_CHECKING:
     from pcces.blackbox.search import Search
 
 Ranges = tuple[tuple[float, float], ...]
 CHANCE = 0.8  # that the certificate succeeds, if the constraints keep the margin
+OWN = 10  # evaluations of a point that say as much about its own noise as all others do
 
 
-def broken(search: Search, e: Estimate) -> float:
-    """By how much an estimate violates what is allowed; +inf for a failed evaluation."""
+def broken(search: Search, e: Estimate, place: int | None = None) -> float:
+    """By how much an estimate violates what is allowed; +inf for a failed evaluation. `place`: as for `judged`."""
     if not math.isfinite(e.mean[0]):
         return math.inf
-    error = search.state.noise.deviation[1:] / math.sqrt(max(float(e.n), 1.0))
-    return max(0.0, *clearance(search, e.mean, error).tolist(), 0.0)
+    values, error = judged(search, e, place)
+    if place == 1:  # what the model makes of x_k changes all the time: it takes more to be given up than to be accepted
+        error = error * (1 + search.hard_to_see)
+    return max(0.0, *over(search, values, error[1:]).tolist(), 0.0)
 
 
-def clearance(search: Search, outputs: np.ndarray, error: np.ndarray | float = 0.0) -> np.ndarray:
-    """The constraints of outputs (.., 1 + r) with a standard error, relative to what is allowed: <= 0 passes."""
-    allowed = allowance(search)
-    return outputs[..., 1:] + margin(search) + search.options.constraint_z * error - allowed
+def worth(search: Search, e: Estimate, place: int | None = None) -> float:
+    """The objective, from an estimate: its mean, or what else is asked for."""
+    return float(judged(search, e, place)[0][0]) if search.shaped else float(e.f)
+
+
+def judged(search: Search, e: Estimate, place: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """What is minimised, and what has to be at most zero for limits to be kept (1 + r,), from an estimate; and the errors.
+
+    Where few evaluations say little (outcomes that have two values, tails of the noise), what the model makes of all
+    evaluations counts beside them, at the trial point (`place` 0) and at x_k (1).
+    """
+    noise, values = search.state.noise.deviation, e.mean
+    error = noise / math.sqrt(max(float(e.n), 1.0))
+    if search.shaped:
+        values = values + offset(search, e)
+        error = error * np.sqrt(1 + 0.5 * tails(search) ** 2)  # the deviation's own error counts
+    expected, doubt = search.state.trial.expected, search.state.trial.doubt
+    if place is None or not len(expected) or not math.isfinite(e.f):
+        return values, error
+    weight = search.hard_to_see * error**2 / np.maximum(error**2 + doubt[place] ** 2, 1e-300)  # of the model
+    return values + weight * (expected[place] - values), np.sqrt(1 - weight) * error
+
+
+def clearance(search: Search, outputs: np.ndarray) -> np.ndarray:
+    """The constraints of outputs (.., 1 + r), relative to what is allowed: <= 0 passes."""
+    return over(search, outputs + offset(search))
+
+
+def over(search: Search, values: np.ndarray, error: np.ndarray | float = 0.0) -> np.ndarray:
+    """Likewise, of what is limited (.., 1 + r) with standard errors."""
+    return values[..., 1:] + margin(search) + search.options.constraint_z * error - allowance(search)
 
 
 def allowance(search: Search) -> float:
@@ -41,9 +78,34 @@ def allowance(search: Search) -> float:
     return options.eps_c * float(es.sigma) + extra
 
 
+def offset(search: Search, e: Estimate | None = None) -> np.ndarray:
+    """What has to be added to the means of outputs (1 + r,) for what is minimised, and for limits that are kept where this
+    is at most zero: at the point of an estimate, or where noise is as usual."""
+    if not search.shaped:
+        return np.zeros(len(search.state.noise.deviation))
+    noise = search.state.noise.deviation if e is None else own_noise(search, e)
+    return outcome_offset(search) + tails(search) * noise
+
+
+def outcome_offset(search: Search) -> np.ndarray:
+    """The part of it that does not depend on the noise's size: of outcomes that have two values."""
+    added = np.zeros(len(search.state.noise.deviation))
+    for j, known in enumerate(search.columns, 1):
+        if known.limit.kind != "mean" and not by_shape(known):
+            low, high = known.values or (0.0, 0.0)
+            added[j] = -low - (high - low) * known.limit.share
+    return added
+
+
+def tails(search: Search) -> np.ndarray:
+    """How many standard deviations above its mean what is asked for is, (1 + r,)."""
+    asked = [search.options.objective, *(known.limit if by_shape(known) else PLAIN for known in search.columns)]
+    return np.array([_tail(limit, search.shape(j)) for j, limit in enumerate(asked)])
+
+
 def margin(search: Search) -> np.ndarray:
     """How far below zero a constraint must be for the certificate to have a good chance."""
-    if not search.state.noise.present:
+    if not search.needs_samples:
         return np.zeros(len(search.state.noise.deviation) - 1)
     return margin_for(search, search.reserve())
 
@@ -51,26 +113,125 @@ def margin(search: Search) -> np.ndarray:
 def margin_for(search: Search, samples: int, error: np.ndarray | float = 0.0) -> np.ndarray:
     """How far below zero to aim so that this many samples certify all constraints in four of five cases, when the
     point aimed at is known with a standard error of `error`."""
-    noise = search.state.noise.deviation[1:]
-    width = _width(tuple(noise.tolist()), samples, search.confidence, search.state.test.looks + 2, ranges(search))
-    deviation = noise / math.sqrt(max(samples, 2))
-    quantile = scipy.special.ndtri(CHANCE ** (1 / max(len(noise), 1)))
-    return width + quantile * np.sqrt(deviation**2 + np.square(error))
+    known = search.columns
+    look, n = (search.error(True) - search.error(False)) / max(len(known), 1), max(samples, 2)
+    chance = CHANCE ** (1 / max(len(known), 1))
+    widths = [_width(search, j, column, n, look, chance) for j, column in enumerate(known)]
+    needed, deviation = np.array(widths).reshape(-1, 2).T
+    return needed + spare(np.sqrt(deviation**2 / n + np.square(error)), CHANCE)
+
+
+def _width(search: Search, j: int, known: Column, n: int, error: float, chance: float) -> tuple[float, float]:
+    """How far below zero constraint j has to be for the median certificate, and the standard deviation of a sample then,
+    beside which it has to be kept."""
+    limit, shape = known.limit, search.shape(1 + j)
+    if isinstance(limit, Mean):
+        return mean_width(known, n, error)
+    if not by_shape(known):
+        low, high = known.values or (0.0, 1.0)
+        share = passing_share(limit.share, n, error, 0.5)
+        return (high - low) * (limit.share - share), (high - low) * math.sqrt(share * (1 - share))
+    if limit.kind != "cvar":
+        share = passing_share(limit.share, n, error, chance) or 0.2 * limit.share
+        return (tail_quantile(shape, share) - tail_quantile(shape, limit.share)) * known.deviation, 0.0
+    above = tail_mean(shape, limit.share) * known.deviation
+    level = tail_quantile(shape, limit.share) * known.deviation
+    rows, tail = known.rows(shape * known.deviation - above, level - above)
+    if len(rows) < LEAST:
+        return mean_width(replace(tail, deviation=known.deviation / math.sqrt(limit.share)), n, error)[
+            0
+        ], known.deviation
+    deviation = float(rows.std())
+    skewed = 0.0 if tail.range else student_bound(rows, error, effective=n) - float(rows.mean())
+    return max(skewed, mean_width(replace(tail, deviation=deviation), n, error)[0]), deviation
+
+
+def by_shape(known: Column) -> bool:
+    """Whether what is limited depends on the shape of the noise: all but means, and outcomes that have two values."""
+    return known.limit.kind != "mean" and (known.values is None or known.limit.kind == "cvar")
+
+
+def _tail(limit: Limit, shape: np.ndarray) -> float:
+    """How many standard deviations above the mean a limited quantity is, for noise of this shape."""
+    if limit.kind == "mean":
+        return 0.0
+    return tail_mean(shape, limit.share) if limit.kind == "cvar" else tail_quantile(shape, limit.share)
+
+
+def own_noise(search: Search, e: Estimate) -> np.ndarray:
+    """The standard deviations of evaluations of a point: those known, and what its own evaluations say."""
+    known = search.state.noise.deviation
+    if e.n < 2 or not math.isfinite(e.f):
+        return known
+    return np.sqrt((OWN * known**2 + e.squares) / (OWN + float(e.n) - 1))
+
+
+def columns(search: Search) -> list[Column]:
+    """What is known of each inequality: what was stated, and what was seen."""
+    state, options = search.state, search.options
+    noise, seen, given = state.noise, state.seen, ranges(search)
+    jumps = np.broadcast_to(np.asarray(noise.jump), noise.deviation.shape)
+    known = []
+    for j, limit in enumerate(search.limits):
+        two = not seen.between[j] and seen.low[j] < seen.high[j]
+        low, high = (-limit.origin, 1 - limit.origin) if seen.boolean else (float(seen.low[j]), float(seen.high[j]))
+        known.append(
+            Column(
+                limit, given[j] if given is not None else None, (low, high) if two or seen.boolean else None,
+                stated=seen.boolean, deterministic=options.deterministic and not noise.present,
+                deviation=float(noise.deviation[1 + j]), jump=float(jumps[1 + j]),
+                constant=bool(seen.low[j] == seen.high[j]) and not seen.between[j],
+            )
+        )  # fmt: skip
+    return known
 
 
 def ranges(search: Search) -> Ranges | None:
-    """The range of each inequality, if they were given: an equality's both ways, with its tolerance."""
+    """The range of each inequality less its limit's origin, if they were given: an equality's both ways, with its
+    tolerance."""
     given, equal = search.options.constraint_range, search.state.constraints.equal
     if given is None:
         return None
     tolerance = search.options.equality_tolerance
+    others = [pair for i, pair in enumerate(given) if i not in equal]
     return (
-        *[(low, high) for i, (low, high) in enumerate(given) if i not in equal],
+        *[(low - limit.origin, high - limit.origin) for (low, high), limit in zip(others, search.limits)],
         *[(given[i][0] - tolerance, given[i][1] - tolerance) for i in equal],
         *[(-given[i][1] - tolerance, -given[i][0] - tolerance) for i in equal],
     )
 
 
-@lru_cache(maxsize=16)
-def _width(noise: tuple[float, ...], samples: int, confidence: float, look: int, ranges: Ranges | None) -> np.ndarray:
-    return expected_width(np.array(noise), samples, spend(confidence, look), ranges)
+def levels(search: Search) -> np.ndarray:
+    """Near which quantiles samples will count as the worst, where limits on a CVaR are just kept."""
+    chosen = np.zeros(len(search.columns))
+    for j, column in enumerate(search.columns):
+        if column.limit.kind == "cvar":
+            shape, share = search.shape(1 + j), column.limit.share
+            chosen[j] = (tail_quantile(shape, share) - tail_mean(shape, share)) * column.deviation
+    return chosen
+
+
+def values(search: Search, e: Estimate) -> np.ndarray:
+    """What is minimised and what is limited, from an estimate and the shape of the noise."""
+    plain = np.array(e.mean, dtype=float)
+    if e.n == 0 or len(plain) == 1 or not math.isfinite(plain[0]):
+        return plain
+    plain[0] = worth(search, e)
+    noise = own_noise(search, e)
+    for j, limit in enumerate(search.limits, 1):
+        if limit.kind == "probability":
+            two = search.columns[j - 1].values
+            if two is not None:
+                plain[j] = min(max((plain[j] - two[0]) / (two[1] - two[0]), 0.0), 1.0)
+            elif noise[j] > 0:
+                plain[j] = tail_share(search.shape(j), -plain[j] / noise[j])
+            else:
+                plain[j] = float(plain[j] > 0)
+        else:
+            plain[j] += _tail(limit, search.shape(j)) * noise[j] + limit.at_most
+    return plain
+
+
+def excess(search: Search) -> np.ndarray:
+    """What is limited at x_k, less its limit."""
+    return values(search, search.state.run.incumbent.estimate)[1:] - [limit.at_most for limit in search.limits]

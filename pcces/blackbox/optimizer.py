@@ -21,6 +21,7 @@ from pcces.blackbox.space import Space
 from pcces.blackbox.state import Accepted, Budget, Constraints, RunState, SearchState
 from pcces.core import algorithm
 from pcces.core.estimation import Estimate, NoiseLevel
+from pcces.core.limits import Mean, to_dict
 from pcces.strategies import Strategy
 from pcces.strategies.cma import default_population
 from pcces.support.streams import is_terminal
@@ -89,8 +90,9 @@ class Optimizer:
         )
         accepted = deque[Accepted](maxlen=max(2, min(1000, ACCEPTED_NUMBERS // space.n)))
         state = SearchState(
-            Budget(max_evaluations), RunState(own, es), accepted, noise=NoiseLevel(chosen.noisy, np.zeros(1))
-        )
+            Budget(max_evaluations), RunState(own, es), accepted,
+            noise=NoiseLevel(False if chosen.deterministic else None, np.zeros(1)),
+        )  # fmt: skip
         self.search = Search(
             space=space, options=chosen, rule=rule, strategy=distribution, normals=normals, population=population,
             max_evaluations=max_evaluations, confidence=float(confidence),
@@ -135,6 +137,10 @@ class Optimizer:
         budget.failures += int((~np.isfinite(outputs[:, 0])).sum())
         budget.batches += 1
         self._asked = None
+        constraints, seen = self.state.constraints, self.state.seen
+        good = outputs[np.isfinite(outputs[:, 0]), 1:]
+        if constraints.number > 0:
+            seen.take(good, constraints.number - len(constraints.equal), asked.phase)
         with one_blas_thread() if self.space.n <= SMALL else nullcontext():
             if PHASES[asked.phase].tell(self.search, asked, outputs):
                 self.search.next_phase()
@@ -147,6 +153,7 @@ class Optimizer:
         m, equal = self.state.constraints.number, self.state.constraints.equal
         c_given = c is not None or bool(np.any(np.isfinite(f)))
         c = np.full((k, max(m, 0)), np.nan if m > 0 and not np.any(np.isfinite(f)) else 0.0) if c is None else c
+        boolean = np.asarray(c).dtype == bool
         c = np.asarray(c, dtype=float)
         c = c[:, None] if c.ndim == 1 and len(c) == k else c
         if c.ndim != 2 or len(c) != k:
@@ -156,7 +163,10 @@ class Optimizer:
         if m >= 0 or c_given:
             self._check_range(f, c)
         if m < 0 and c_given:
-            equal = self._learn_constraints(c.shape[1])
+            equal = self._learn_constraints(c.shape[1], boolean)
+        self.state.seen.boolean &= boolean or bool(np.isin(c[np.isfinite(f)], (0.0, 1.0)).all())
+        if self.options.limits is not None and c_given:
+            c = c - [limit.origin for limit in self.options.limits]
         columns = [f[:, None], c]
         if len(equal):
             h, tolerance = c[:, equal], self.options.equality_tolerance
@@ -183,14 +193,21 @@ class Optimizer:
                 "give a range that holds at every point, or leave constraint_range out"
             )
 
-    def _learn_constraints(self, m: int) -> np.ndarray:
+    def _learn_constraints(self, m: int, boolean: bool) -> np.ndarray:
         """The first evaluation that did not fail tells how many constraints there are, and so which are equalities."""
+        limits = self.options.limits
+        if limits is not None and len(limits) != m:
+            raise ValueError(f"limits has {len(limits)} limits for {m} constraints: give one for each, in their order")
         if any(not -m <= i < m for i in self.equalities):
             raise ValueError(f"equalities {self.equalities} name constraints beyond the {m} given")
         equal = np.array([i % m for i in self.equalities], dtype=int)
+        if limits is not None and any(limits[i] != Mean() for i in equal):
+            raise ValueError("an equality is one of means: leave its limit Mean()")
         state, width = self.state, 1 + m + len(equal)
         state.constraints = Constraints(m, equal)
-        state.noise = state.noise._replace(deviation=np.zeros(width))
+        state.noise = state.noise._replace(deviation=np.zeros(width), jump=np.zeros(width))
+        state.seen.begin(width - 1)
+        state.seen.boolean = boolean
         state.run.multipliers = np.zeros(width - 1)
         start = state.run.incumbent
         if start.estimate.n > 0:  # it failed, or this would have been known
@@ -221,7 +238,13 @@ class Optimizer:
             raise ValueError("only strategies given by name can be saved")
         search, space, scale = self.search, self.space, self._given["scale"]
         pairs = np.column_stack([space.lower, space.upper]).tolist()
+        options = dict(self._given["options"])
+        if self.options.limits is not None:
+            options["limits"] = [to_dict(limit) for limit in self.options.limits]
+        if "objective" in options:
+            options["objective"] = to_dict(self.options.objective)
         arguments = self._given | {
+            "options": options,
             "bounds": [[None if math.isinf(v) else v for v in pair] for pair in pairs] if space.bounded else None,
             "linear": [_plain_linear(constraint) for constraint in self._given["linear"]],
             "scale": None if scale is None else np.broadcast_to(np.asarray(scale, dtype=float), space.n).tolist(),
@@ -255,6 +278,8 @@ class Optimizer:
         options = arguments.pop("options")
         if options.get("constraint_range"):
             options["constraint_range"] = tuple(tuple(pair) for pair in options["constraint_range"])
+        if options.pop("noisy", None) is False:  # of an earlier version
+            options["deterministic"] = True
         arguments["linear"] = [scipy.optimize.LinearConstraint(*parts) for parts in arguments["linear"]]
         optimizer = cls(arrays["x0"], **arguments, **options)
         optimizer.search.streams = Streams(data["seed"])

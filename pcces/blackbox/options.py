@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+import numpy as np
+
 from pcces import strategies
 from pcces.core.algorithm import Rule
+from pcces.core.limits import PLAIN, CVaR, Limit, Mean, Quantile, as_limit, to_dict
 from pcces.strategies import SHAPINGS, Strategy
 from pcces.support.text import suggestion
 
@@ -44,6 +47,12 @@ class Options:
     sigma_max: float = 0.5
     d_max: float = 1e3  # ||d_k|| <= d_max
     shaping: str = "standardised"  # of the fitness: raw, standardised, rank
+    # What is asked for (pcces.limits)
+    objective: Limit = PLAIN  # of what fun gives: its mean, a Quantile or a CVaR is minimised
+    limits: tuple[Limit, ...] | None = None  # one for each c, in order; None: the mean of each is at most 0
+    cautious: float | None = (
+        None  # sample only where the model says, with this probability, that no c is over its limit
+    )
     # Constraints
     eps_c: float = 0.0  # Eq. 4's allowance eps_c sigma_k
     equality_tolerance: float = 1e-4  # an equality h = 0 means |h| <= max(tolerance, eps_c sigma_k)
@@ -52,7 +61,7 @@ class Options:
     rho: float = 1.0
     anneal: tuple[float, int] | None = None  # (extra allowance at the start, iterations until it is gone)
     # Estimation
-    noisy: bool | None = None  # None: found out by evaluating x0 twice
+    deterministic: bool = False  # stated: evaluations have no noise. Otherwise noise is noticed whenever it shows
     samples: int | str = "race"  # N_k: a number, race (until the decision is clear), accuracy (section 3.3's bound)
     samples_max: int = 64  # cap on N_k for race and accuracy
     incumbent: str = "pooled"  # its estimate: always fresh, pooled with the old one, or kept (a trap: docs/paper.md)
@@ -91,6 +100,11 @@ class Options:
             self.constraint_range is None or _are_ranges(self.constraint_range),
             f"constraint_range must have a pair of finite numbers, low < high, for each c, got {self.constraint_range}",
         )
+        need(self.cautious is None or 0.5 <= self.cautious < 1, f"cautious must lie in [0.5, 1), got {self.cautious}")
+        need(
+            isinstance(self.objective, Mean | Quantile | CVaR) and self.objective.at_most == 0,
+            f"objective must be Mean(), Quantile(q) or CVaR(alpha) of pcces.limits, got {self.objective!r}",
+        )
         choices = {
             "sigma_es": ("adapted", "tied", "fixed"),
             "shaping": tuple(SHAPINGS),
@@ -111,7 +125,8 @@ class Options:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for JSON."""
-        return asdict(self)
+        limits = None if self.limits is None else [to_dict(limit) for limit in self.limits]
+        return asdict(self) | {"limits": limits, "objective": to_dict(self.objective)}
 
 
 def _are_ranges(given: Any) -> bool:
@@ -144,6 +159,8 @@ PRESETS: dict[str, dict[str, Any]] = {"default": {}, "paper": PAPER}
 def make_options(preset: str = "default", **given: Any) -> Options:
     """Options from a preset and what the user gave; unknown names raise an error that offers the nearest.
 
+    Limits may be given as numbers (the most that the mean may be) or in words, too (`pcces.limits.parse`).
+
     >>> make_options(kapa=0.1)
     Traceback (most recent call last):
     ...
@@ -155,7 +172,13 @@ def make_options(preset: str = "default", **given: Any) -> Options:
     for name in given:
         if name not in names:
             raise TypeError(f"unknown option {name!r}; {suggestion(name, names)}")
-    return Options(**{**PRESETS[preset], **given})
+    plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}
+    if plain.get("limits") is not None:
+        several = isinstance(plain["limits"], Sequence) and not isinstance(plain["limits"], str)
+        plain["limits"] = tuple(map(as_limit, plain["limits"] if several else [plain["limits"]]))
+    if "objective" in plain:
+        plain["objective"] = as_limit(plain["objective"])
+    return Options(**{**PRESETS[preset], **plain})
 
 
 def read_strategy(strategy: str | Strategy, preset: str, n: int) -> tuple[Strategy, bool]:
@@ -186,7 +209,7 @@ def lost_assumptions(options: Options) -> list[str]:
         lost.append(
             "incumbent = 'kept': the estimate of x_k is not renewed, so its error is the one it was accepted with (Assumption 3)"
         )
-    if isinstance(options.samples, int) and options.noisy is not False:
+    if isinstance(options.samples, int) and not options.deterministic:
         lost.append(
             f"samples = {options.samples}: a fixed N_k cannot follow sigma_k^-4, the accuracy is lost as sigma_k -> 0 (Assumption 3)"
         )

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import OptimizeResult
 
+from pcces.blackbox import limits
 from pcces.blackbox.state import Constraints, SearchState
 from pcces.blackbox.trial import rule
-from pcces.core.certificate import Certificate
-from pcces.core.estimation import Estimate
+from pcces.core.certificate import ASYMPTOTIC, Certificate
 
 if TYPE_CHECKING:
     from pcces.blackbox.search import Search
 
 CERTIFIED, UNCERTIFIED, INFEASIBLE, RUNNING = 0, 1, 2, 3
+FOR_A_GUARANTEE = (
+    "state the constraint_range, a failure probability as its limit, or deterministic=True if there is no noise"
+)
 
 
 class Result(OptimizeResult):
-    """x, fun, constr, success, status, message, nit, nfev, certificate, history, rule; `plot()` draws the search."""
+    """x, fun, constr, success, status, message, nit, nfev, failures, violations, certificate, history, rule; `plot()` draws
+    the search."""
 
     @property
     def running(self) -> bool:
@@ -56,14 +61,15 @@ def make_result(search: Search) -> Result:
     state, test = search.state, search.state.test
     z, e = state.run.es.x, state.run.incumbent.estimate
     certificate = _certificate(state, search.confidence)
+    values = limits.values(search, e)
     if state.phase == "done" and test.answer.samples:
-        z = test.answer.x
-        e = Estimate(np.float64(test.answer.samples), test.answer.mean, np.zeros_like(test.answer.mean))
-    constr = _user_constraints(state.constraints, e, search.options.equality_tolerance)
-    status, message = _verdict(state, e.mean, certificate)
-    values: dict[str, Any] = dict(
+        z, values = test.answer.x, test.answer.values
+    constr = _user_constraints(state.constraints, values, search.options.equality_tolerance)
+    violations = _violations(search)
+    status, message = _verdict(search, values[0], certificate, violations)
+    fields: dict[str, Any] = dict(
         x=search.space.to_x(z),
-        fun=float(e.mean[0]) if e.n else np.nan,
+        fun=float(values[0]) if e.n else np.nan,
         constr=constr,
         success=status == CERTIFIED,
         status=status,
@@ -71,11 +77,39 @@ def make_result(search: Search) -> Result:
         nit=int(state.run.es.k),
         nfev=state.budget.evaluations,
         failures=state.budget.failures,
+        violations=violations,
         certificate=certificate,
         history=search.history,
         rule=rule(search),
     )
-    return Result(**values)
+    return Result(**fields)
+
+
+class Violations(NamedTuple):
+    """How often and how far evaluations were over their limits, wherever they were made."""
+
+    evaluations: int  # with a value over its limit; equalities do not count
+    share: float  # of those that did not fail
+    worst: tuple[float, ...]  # by how much at most, for each constraint, in the search; 0 where it never was
+
+    def __str__(self) -> str:
+        if not self.evaluations:
+            return "no evaluation was over a limit"
+        i = int(np.argmax(self.worst))
+        return (
+            f"{self.evaluations} evaluations ({100 * self.share:.2g} %) were over a limit, by at most "
+            f"{self.worst[i]:.3g} (constraint {i})"
+        )
+
+
+def _violations(search: Search) -> Violations:
+    state, constraints = search.state, search.state.constraints
+    good = state.budget.evaluations - state.budget.failures
+    worst = np.maximum(state.seen.high, 0.0) if constraints.number > 0 else np.zeros(0)
+    if constraints.number > 0:
+        worst = _by_constraint(constraints, worst)
+        worst[constraints.equal] = 0.0
+    return Violations(state.seen.over, state.seen.over / max(good, 1), tuple(worst.tolist()))
 
 
 def _certificate(state: SearchState, confidence: float) -> Certificate:
@@ -84,7 +118,10 @@ def _certificate(state: SearchState, confidence: float) -> Certificate:
     if answer.samples:
         bounds = tuple(_by_constraint(constraints, answer.bounds).tolist())
     holds = bool(state.test.holds and np.isfinite(state.run.incumbent.estimate.mean[0]))
-    return Certificate(holds, confidence, bounds, answer.samples, answer.method, tested=len(state.test.candidates))
+    method = answer.methods if constraints.number > 0 else "none"
+    tested = len(state.test.candidates)
+    certificate = Certificate(holds, confidence, bounds, answer.samples, method, tested)
+    return replace(certificate, for_a_guarantee=FOR_A_GUARANTEE) if certificate.grade == ASYMPTOTIC else certificate
 
 
 def _by_constraint(constraints: Constraints, inequalities: np.ndarray) -> np.ndarray:
@@ -95,29 +132,38 @@ def _by_constraint(constraints: Constraints, inequalities: np.ndarray) -> np.nda
     return values
 
 
-def _user_constraints(constraints: Constraints, e: Estimate, tolerance: float) -> np.ndarray:
-    """The estimates in the order the user gave them; an equality's value, not its pair of inequalities."""
-    if e.n == 0 or constraints.number <= 0:
+def _user_constraints(constraints: Constraints, values: np.ndarray, tolerance: float) -> np.ndarray:
+    """What is limited, in the order the user gave it; an equality's value, not its pair of inequalities."""
+    if constraints.number <= 0 or len(values) < 2:
         return np.zeros(0)
-    values, others = _by_constraint(constraints, e.mean[1:]), constraints.number - len(constraints.equal)
-    values[constraints.equal] = e.mean[1 + others : 1 + constraints.number] + tolerance
-    return values
+    by_constraint, others = _by_constraint(constraints, values[1:]), constraints.number - len(constraints.equal)
+    by_constraint[constraints.equal] = values[1 + others : 1 + constraints.number] + tolerance
+    return by_constraint
 
 
-def _verdict(state: SearchState, mean: np.ndarray, certificate: Certificate) -> tuple[int, str]:
-    budget, worst = state.budget, float(np.max(mean[1:], initial=0.0))
+def _verdict(search: Search, fun: float, certificate: Certificate, violations: Violations) -> tuple[int, str]:
+    state, budget, answer = search.state, search.state.budget, search.state.test.answer
     failures = f"; {budget.failures} of {budget.evaluations} evaluations failed" if budget.failures else ""
+    failures = f"; {violations}{failures}" if violations.evaluations else failures
+    if search.options.deterministic and state.noise.present:
+        failures = f"; evaluations were stated to have no noise, but differ at the same point{failures}"
     if state.phase != "done":
         return RUNNING, "still running"
     if certificate.holds:
         return CERTIFIED, f"{certificate}; {state.message}{failures}"
-    if not np.isfinite(mean[0]):
+    if not np.isfinite(fun):
         return INFEASIBLE, f"no point could be evaluated without failing; start elsewhere{failures}"
-    if worst > 0:
-        i = int(np.argmax(_by_constraint(state.constraints, mean[1:])))
-        return INFEASIBLE, (
-            f"no feasible point was found: constraint {i} is still violated by about {worst:.3g}; the least violating "
-            f"point is returned; start closer to feasibility, widen the bounds, or give more evaluations{failures}"
-        )
+    if answer.samples == 0 or answer.broken > 0:
+        excess = limits.excess(search) if answer.samples == 0 else answer.excess(search.limits)
+        by_constraint = _by_constraint(state.constraints, excess)
+        i = int(np.argmax(by_constraint))
+        if by_constraint[i] > 0:
+            return INFEASIBLE, (
+                f"no feasible point was found: constraint {i} is still violated by about {by_constraint[i]:.3g}; the least "
+                "violating point is returned; start closer to feasibility, widen the bounds, or give more evaluations"
+                f"{failures}"
+            )
     hint = "give more evaluations, or a larger certify_share"
+    if "repeats" in certificate.method:
+        hint = "say deterministic=True if there is no noise, or give the constraint_range"
     return UNCERTIFIED, f"{certificate}; the point looks feasible but could not be certified: {hint}{failures}"

@@ -49,10 +49,10 @@ def tell(search: Search, batch: Batch, outputs: np.ndarray) -> bool:
     es, noisy, directions = run.es, state.noise.present, batch.directions
     assert directions is not None
     held = None if isinstance(directions, LazyPoints) else directions
-    local = None
+    local, turn = None, False
     if search.archive is not None and held is not None:
-        local, outputs = _modelled(search, search.archive, held, outputs)
-    restoring = limits.broken(search, run.incumbent.estimate) > 0
+        local, turn, outputs = _modelled(search, search.archive, held, outputs)
+    restoring = limits.broken(search, run.incumbent.estimate, 1) > 0
     f, broken = outputs[:, 0], violation(limits.clearance(search, outputs))
     if state.f_scale is None:
         finite = f[np.isfinite(f)]
@@ -73,24 +73,35 @@ def tell(search: Search, batch: Batch, outputs: np.ndarray) -> bool:
         if isinstance(directions, LazyPoints)
         else weights.astype(directions.dtype) @ directions
     )
-    if local is not None and held is not None:
+    if local is not None and turn and held is not None:
         sigma, size = float(es.sigma), math.sqrt(search.space.n)
         radius = min(size * sigma / local.length, 3 * size)
         backoff = limits.margin(search) + (0.3 if noisy else 1.0) * local.model.error[1:] - limits.allowance(search)
         # While steps are wide, it is looked for from the best samples, too.
         best = es.sigma_es * held[np.lexsort((f, broken))[:2]] if sigma > WIDE else None
-        step = local.step(search.space.half_spaces, radius, backoff, run.multipliers, best)
+        step = _asked(search, local).step(search.space.half_spaces, radius, backoff, run.multipliers, best)
     if step is not None:
         kind, d, run.multipliers = "model", step.x / float(es.sigma), step.multipliers
     x_trial = search.space.project(algorithm.trial_point(es, d, search.rule))
     state.trial = Trial(x_trial, kind, d, weights, held)
+    if local is not None and noisy and search.hard_to_see.any():
+        local = _asked(search, local)
+        offsets = np.stack([x_trial - es.x, np.zeros_like(x_trial)])
+        farther = 1 + (local.to_u(offsets) ** 2).mean(1)
+        doubt = local.model.error * np.sqrt(1 + 0.5 * limits.tails(search) ** 2)
+        state.trial.expected, state.trial.doubt = local.predict(offsets), farther[:, None] * doubt
     return True
+
+
+def _asked(search: Search, local: LocalModel) -> LocalModel:
+    """The model of what is minimised and limited, not of means."""
+    return local.raised(limits.outcome_offset(search), limits.tails(search)) if search.shaped else local
 
 
 def _modelled(
     search: Search, archive: Archive, directions: np.ndarray, outputs: np.ndarray
-) -> tuple[LocalModel | None, np.ndarray]:
-    """The local model, if it is its turn to propose d_k, and the outputs; under noise what it makes of them."""
+) -> tuple[LocalModel | None, bool, np.ndarray]:
+    """The local model, whether it is its turn to propose d_k, and the outputs; under noise what it makes of them."""
     run, es, noise = search.state.run, search.state.run.es, search.state.noise
     points = es.x + es.sigma_es * directions
     archive.add(points, outputs)
@@ -98,14 +109,17 @@ def _modelled(
     chance = max(0.2, by_model / (by_model + by_strategy))  # it proposes more often the more often that succeeds
     turn = search.streams(TURNS, search.state.budget.batches).random() < chance
     if not turn and not noise.present:
-        return None, outputs
-    local = local_model(archive, es.x, run.strategy.factor, float(es.sigma_es), noise.deviation)
+        return None, False, outputs
+    spread = float(es.sigma_es)
+    local = local_model(archive, es.x, run.strategy.factor, spread, noise.deviation, with_noise=search.shaped)
     if local is None or not noise.present:
-        return local, outputs
+        return local, turn, outputs
     fits = local.explains(points - es.x, outputs, noise.deviation)
     if fits is not None and search.options.sigma_es == "adapted":  # sample as widely as the model still fits
         factor = WIDER if fits else 1 / WIDER
         run.spread_floor = min(max(float(es.sigma_es), run.spread_floor) * factor, WIDEST)
-    smooth = local.predict(points - es.x)
+    smooth = _asked(search, local).predict(points - es.x)
+    if search.shaped:
+        smooth -= limits.offset(search)  # which will be added, as to single evaluations
     smooth[~np.isfinite(outputs[:, 0])] = np.inf
-    return local if turn else None, smooth
+    return local, turn, smooth

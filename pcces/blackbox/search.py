@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -24,10 +25,16 @@ from pcces.blackbox.space import Space
 from pcces.blackbox.state import End, RunState, SearchState
 from pcces.core import algorithm
 from pcces.core.algorithm import Rule
+from pcces.core.certificate import Column
+from pcces.core.estimation import Estimate
+from pcces.core.limits import Limit, Mean
 from pcces.strategies import Strategy
 
 PHASES = {"start": start, "sample": sample, "trial": trial, "certify": certify}
 STALL = 40  # iterations without progress that end a noise-free run
+FIRST_LOOK = 0.2  # of the error probability that is left, for a look that need not be the last
+RESIDUALS = 2000  # the latest of them say which shape the noise has
+REPEATS = 300  # of the answer show what happens more often than once in a hundred times
 AGREEING_RUNS = 5  # noise-free runs that end at the best value seen and so end the search
 
 
@@ -48,6 +55,67 @@ class Search:
     archive: Archive | None  # what regression models learn from; None where the strategy does without
     state: SearchState
     history: History = field(default_factory=History)
+    _known: tuple[Any, list[Column]] = (None, [])  # the columns, and what they were made of
+
+    @property
+    def limits(self) -> list[Limit]:
+        """The limit of each inequality, in the order of the outputs: an equality is two."""
+        constraints = self.state.constraints
+        given = self.options.limits or (Mean(),) * max(constraints.number, 0)
+        others = [limit for i, limit in enumerate(given) if i not in constraints.equal]
+        return others + [Mean()] * (2 * len(constraints.equal))
+
+    @property
+    def columns(self) -> list[Column]:
+        """What is known of each inequality."""
+        state = self.state
+        made_of = state.noise, state.budget.batches
+        if self._known[0] is None or self._known[0][0] is not made_of[0] or self._known[0][1] != made_of[1]:
+            self._known = made_of, limits.columns(self)
+        return self._known[1]
+
+    @property
+    def shaped(self) -> bool:
+        """Whether the shape of the noise matters: something else than means is asked for."""
+        asked = (self.options.objective, *(self.options.limits or ()))
+        return any(limit.kind != "mean" for limit in asked)
+
+    def shape(self, output: int) -> np.ndarray:
+        """How evaluations lie around their means, in standard deviations."""
+        residuals = self.state.residuals
+        return residuals[:, output] if len(residuals) else np.zeros(0)
+
+    @property
+    def hard_to_see(self) -> np.ndarray:
+        """Of which outputs few evaluations say little (1 + r,): tails of noise, and outcomes that have two values."""
+        told = [limits.by_shape(column) or column.values is not None for column in self.columns]
+        return np.array([self.options.objective.kind != "mean", *told], dtype=float)
+
+    @property
+    def needs_samples(self) -> bool:
+        """Whether the certificate takes many samples: there is noise, or its bounds do not care that none was seen."""
+        return self.state.noise.present is not False or any(column.formal for column in self.columns)
+
+    def error(self, last: bool) -> float:
+        """The error probability that the next look at fresh samples may use: all that is left if there can be no other."""
+        left = (1 - self.confidence) * (1 - self.state.test.spent)
+        return left if last else FIRST_LOOK * left
+
+    def notice(self, e: Estimate, repeats: np.ndarray, weight: float = 0.0) -> None:
+        """Take in what repeated evaluations of a point showed of the noise: there may be some after all."""
+        state = self.state
+        before = state.noise.present
+        state.noise = state.noise.learn(e, weight).saw(repeats)
+        state.surprise |= before is False and state.noise.present is True
+
+    def note_shape(self, repeats: np.ndarray) -> None:
+        """Keep how repeated evaluations of a point lay around their mean, where the shape of the noise matters."""
+        state, n = self.state, len(repeats)
+        if not self.shaped or n < 4 or not np.all(np.isfinite(repeats)):
+            return
+        noise = np.where(state.noise.deviation > 0, state.noise.deviation, 1.0)
+        rows = (repeats - repeats.mean(0)) * math.sqrt(n / (n - 1)) / noise
+        state.residuals = np.vstack([state.residuals, rows])[-RESIDUALS:] if len(state.residuals) else rows
 
     def next_phase(self) -> None:
         """Go on from a phase that is over."""
@@ -56,8 +124,10 @@ class Search:
             state.phase = "trial"
         elif state.phase == "certify":
             state.phase = "done"
-        elif state.budget.left <= self.reserve() + self.population + trial.LEAST + 2:
-            self.end(f"the budget of {self.max_evaluations} evaluations is spent")
+        elif not self.can_go_on():
+            self.end(f"the search has used its share of {self.max_evaluations} evaluations")
+        elif state.surprise and math.isfinite(state.run.incumbent.estimate.f):
+            state.surprise, state.phase = False, "start"
         elif options.max_iterations is not None and int(state.run.es.k) >= options.max_iterations:
             self.end(f"{options.max_iterations} iterations are done")
         elif not (why := self._converged()):
@@ -67,13 +137,19 @@ class Search:
         else:
             self.end(f"converged: {why}")
 
+    def can_go_on(self) -> bool:
+        """Whether the budget holds another iteration and the certificate."""
+        return self.state.budget.left > self.reserve() + self.population + trial.LEAST + 2
+
     def reserve(self) -> int:
         """The evaluations kept for the certificate."""
         if self.state.constraints.number <= 0:
             return 0
-        if self.state.noise.present is False:  # repeats at the answer, in case there is noise after all
-            return max(2, min(10, self.max_evaluations // 40))
-        return int(self.options.certify_share * self.max_evaluations)
+        if self.needs_samples:
+            return int(self.options.certify_share * self.max_evaluations)
+        if self.options.deterministic:
+            return 1
+        return max(2, min(REPEATS, self.max_evaluations // 20))  # at the answer, in case there is noise after all
 
     def _converged(self) -> str:
         """Why this run has nothing more to gain, or an empty string."""
@@ -97,8 +173,9 @@ class Search:
         if not options.restarts or state.budget.left - self.reserve() < 0.15 * self.max_evaluations:
             return False
         ends = [*state.ends, self._this_end()]
-        best = min(float(end.estimate.f) if limits.broken(self, end.estimate) <= 0 else math.inf for end in ends)
-        same = [end for end in ends if end.estimate.f <= best + 1e-6 * max(abs(best), state.f_scale or 0.0)]
+        worths = [limits.worth(self, end.estimate) for end in ends]
+        best = min(f if limits.broken(self, end.estimate) <= 0 else math.inf for f, end in zip(worths, ends))
+        same = [f for f in worths if f <= best + 1e-6 * max(abs(best), state.f_scale or 0.0)]
         if not state.noise.present and math.isfinite(best) and len(same) >= AGREEING_RUNS:
             return False
         state.ends = ends
@@ -125,7 +202,7 @@ class Search:
         if run.incumbent.estimate.n == 0:
             return
         state.ends.append(self._this_end())
-        state.ends.sort(key=lambda end: (limits.broken(self, end.estimate), float(end.estimate.f)))
+        state.ends.sort(key=lambda end: (limits.broken(self, end.estimate), limits.worth(self, end.estimate)))
         best = state.ends[0]
         run.es = run.es._replace(x=best.x, sigma_es=best.spread)
         run.incumbent.estimate, run.multipliers = best.estimate, best.multipliers

@@ -16,13 +16,16 @@ ENOUGH = 20  # evaluations that show how much noise there is
 
 
 def ask(search: Search) -> Batch:
-    """x_0 twice, where two values that differ would show noise; then more often, to see how much."""
+    """x_0 twice, where two values that differ would show noise, or more often if there is said to be some; then to see how
+    much."""
     run, options = search.state.run, search.options
     fixed = options.samples if isinstance(options.samples, int) else 0
-    if options.noisy is False:
+    if options.deterministic and not search.state.noise.present:
         times = max(1, fixed)
     else:
-        times = max(2, fixed) if run.incumbent.estimate.n == 0 else ENOUGH - 2
+        said = options.constraint_range is not None or search.shaped
+        first = ENOUGH if said and search.max_evaluations > 10 * ENOUGH else 2
+        times = max(first, fixed) if run.incumbent.estimate.n == 0 else ENOUGH - 2
     return repeated(search, run.es.x, times)
 
 
@@ -30,8 +33,10 @@ def tell(search: Search, batch: Batch, outputs: np.ndarray) -> bool:
     """Take in what came of it; whether that is enough."""
     state, point = search.state, search.state.run.incumbent
     point.estimate = pool(point.estimate, estimate(outputs))
-    state.noise = state.noise.learn(point.estimate)
+    search.notice(point.estimate, outputs, 1.0)
     if search.archive is not None:
         point.row = search.archive.record(point.row, state.run.es.x, outputs)
+    state.surprise = False
+    search.note_shape(outputs)
     unclear = state.noise.present and point.estimate.n < ENOUGH and isinstance(search.options.samples, str)
     return not (unclear and state.budget.left > 2 * ENOUGH)

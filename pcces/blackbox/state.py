@@ -12,6 +12,7 @@ import numpy as np
 
 from pcces.core import algorithm
 from pcces.core.estimation import Estimate, NoiseLevel
+from pcces.core.limits import Limit
 from pcces.support.trees import named_leaves, rebuilt
 
 NOTHING = Estimate(np.float64(0), np.full(1, np.inf), np.zeros(1))  # an estimate from no evaluation
@@ -35,6 +36,34 @@ class Constraints:
 
     number: int = -1  # how many the user's evaluations have; -1: not known yet
     equal: np.ndarray = field(default_factory=partial(np.zeros, 0, dtype=int))  # which of them are equalities
+
+
+@dataclass(eq=False)
+class SeenValues:
+    """The values of the constraints so far (r,), less their limits' origins."""
+
+    low: np.ndarray = field(default_factory=_none)
+    high: np.ndarray = field(default_factory=_none)
+    between: np.ndarray = field(
+        default_factory=partial(np.zeros, 0, dtype=bool)
+    )  # whether there were others than these
+    boolean: bool = False  # they are true or false
+    over: int = 0  # evaluations with a constraint over its limit; equalities do not count
+
+    def begin(self, r: int, known: bool = True) -> None:
+        """Nothing was seen yet; or it is not known what was."""
+        self.low, self.high, self.between = np.full(r, np.inf), np.full(r, -np.inf), np.full(r, not known)
+
+    def take(self, c: np.ndarray, inequalities: int, phase: str) -> None:
+        """Take in the constraints (k, r) of evaluations that did not fail. What fresh samples show must not decide by which
+        bound they are judged."""
+        self.over += int(np.any(c[:, :inequalities] > 0, axis=1).sum())
+        if not c.size or phase == "certify":
+            return
+        low, high = np.minimum(self.low, c.min(0)), np.maximum(self.high, c.max(0))
+        outside = (self.low > low) & (self.low < high) | (self.high > low) & (self.high < high)
+        self.between = self.between | outside | np.any((c > low) & (c < high), axis=0)
+        self.low, self.high = low, high
 
 
 @dataclass(eq=False)
@@ -73,6 +102,9 @@ class Trial:
     point: Measured = field(default_factory=Measured)
     samples: np.ndarray = field(default_factory=_no_rows)  # (k, 1 + r)
     incumbent_samples: np.ndarray = field(default_factory=_no_rows)  # those of x_k in this iteration
+    # What the model expects there and at x_k, and its errors, (2, 1 + r), where that counts beside evaluations.
+    expected: np.ndarray = field(default_factory=_no_rows)
+    doubt: np.ndarray = field(default_factory=_no_rows)
 
 
 class End(NamedTuple):
@@ -101,7 +133,13 @@ class Answer:
     mean: np.ndarray = field(default_factory=_none)
     samples: int = 0  # 0: there is no answer yet
     bounds: np.ndarray = field(default_factory=_none)
-    method: str = "t"
+    methods: str = "t"  # of the bounds, joined by commas
+    values: np.ndarray = field(default_factory=_none)  # what is minimised, and what is limited
+    broken: float = math.inf  # by how much a limit is exceeded
+
+    def excess(self, limits: list[Limit]) -> np.ndarray:
+        """What is limited less its limit, as the samples have it."""
+        return self.values[1:] - [limit.at_most for limit in limits]
 
 
 @dataclass(eq=False)
@@ -110,7 +148,9 @@ class Test:
 
     candidates: list[np.ndarray] = field(default_factory=list)
     samples: np.ndarray = field(default_factory=_no_rows)
+    levels: np.ndarray = field(default_factory=_none)  # of CVaRs, chosen before the samples
     looks: int = 0
+    spent: float = 0.0  # of the error probability
     answer: Answer = field(default_factory=Answer)
     holds: bool = False
 
@@ -125,7 +165,12 @@ class SearchState:
     phase: str = "start"
     message: str = ""
     constraints: Constraints = field(default_factory=Constraints)
+    seen: SeenValues = field(default_factory=SeenValues)
     noise: NoiseLevel = field(default_factory=lambda: NoiseLevel(None, np.zeros(1)))
+    surprise: bool = False  # noise showed where there had been none: how much is measured next
+    residuals: np.ndarray = field(
+        default_factory=_no_rows
+    )  # (k, 1 + r) in standard deviations, where their shape matters
     f_scale: float | None = None  # the unit of kappa: the spread of f over the first population
     trial: Trial = field(default_factory=Trial)
     ends: list[End] = field(default_factory=list)
@@ -161,6 +206,14 @@ class SearchState:
         for x, mean in zip(arrays.get("accepted_points", ()), arrays.get("accepted_means", ())):
             self.accepted.append(Accepted(x, mean[:-1], mean[-1]))
         self.budget.left -= self.budget.evaluations
+        if self.constraints.number >= 0 and len(self.seen.low) != len(self.noise.deviation) - 1:  # an earlier version's
+            self.seen.begin(len(self.noise.deviation) - 1, known=False)
+        if "spent" not in scalars:
+            self.test.spent = 1 - 0.5**self.test.looks
+        answer = self.test.answer
+        if answer.samples and not len(answer.values):
+            answer.values, answer.broken = answer.mean, float(np.max(answer.mean[1:], initial=0.0))
+            answer.methods = {"exact": "repeats"}.get(answer.methods, answer.methods)
 
 
 def _taken(template: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
@@ -183,17 +236,20 @@ IN_FILES = {
     "phase": "phase", "message": "message", "f_scale": "f_scale", "ends": "ends",
     "batches": "budget.batches", "evaluations": "budget.evaluations", "failures": "budget.failures",
     "constraints": "constraints.number", "equal": "constraints.equal",
-    "noisy": "noise.present", "noise": "noise.deviation",
+    "noisy": "noise.present", "noise": "noise.deviation", "jump": "noise.jump", "surprise": "surprise",
+    "residuals": "residuals", "low": "seen.low", "high": "seen.high", "between": "seen.between",
+    "boolean": "seen.boolean", "over": "seen.over",
     "state": "run.es", "strategy": "run.strategy", "run_start": "run.start",
     "incumbent": "run.incumbent.estimate", "incumbent_row": "run.incumbent.row",
     "multipliers": "run.multipliers", "wins": "run.wins", "spread_floor": "run.spread_floor",
     "stalls": "run.stalls", "progress_f": "run.progress_f",
     "x_trial": "trial.x", "trial": "trial.point.estimate", "trial_row": "trial.point.row",
     "trial_samples": "trial.samples", "incumbent_samples": "trial.incumbent_samples",
-    "kind": "trial.kind", "d": "trial.d", "weights": "trial.weights", "directions": "trial.directions",
+    "expected": "trial.expected", "doubt": "trial.doubt", "kind": "trial.kind", "d": "trial.d", "weights": "trial.weights", "directions": "trial.directions",
     "candidates": "test.candidates", "certificate_samples": "test.samples", "looks": "test.looks", "holds": "test.holds",
     "answer": "test.answer.x", "answer_mean": "test.answer.mean", "answer_samples": "test.answer.samples",
-    "bounds": "test.answer.bounds", "method": "test.answer.method",
+    "bounds": "test.answer.bounds", "method": "test.answer.methods", "answer_values": "test.answer.values",
+    "answer_broken": "test.answer.broken", "levels": "test.levels", "spent": "test.spent",
 }  # fmt: skip
 _zero = np.zeros(0)
 LISTS: dict[str, Any] = {"ends": End(_zero, NOTHING, _zero, _zero, _zero), "candidates": _zero}  # what is in a list

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 LEAST = 2  # evaluations a trial point gets at once in a race
 ACCEPT = 16  # fewer than these never accept
 SURE = 1.0  # standard errors a difference must clear
+CHECK = 25
 CERTAIN = 3  # paired differences that are all the same leave no doubt
 
 
@@ -57,13 +58,20 @@ def _wanted(search: Search) -> tuple[int, int]:
     if made == 0:
         n_k = _first_look(search)
         renewed = alike or (options.incumbent == "pooled" and isinstance(options.samples, int))
-        return n_k, n_k if renewed and noisy else 0
+        return n_k, n_k if renewed and noisy else int(_check_is_due(search))
     more = min(made, most - made)
     if alike:
         return more, more
     if options.incumbent == "kept" or (made <= known and more > 0):
         return more, 0
     return 0, min(known, max(most - known, 1))
+
+
+def _check_is_due(search: Search) -> bool:
+    """Whether x_k is evaluated again although there seems to be no noise: one evaluation in so many is for that."""
+    if search.options.deterministic or search.state.noise.present is not False:
+        return False
+    return int(search.state.run.es.k) % max(1, round(CHECK / (search.population + 1))) == 0
 
 
 def _first_look(search: Search) -> int:
@@ -93,8 +101,11 @@ def tell(search: Search, batch: Batch, outputs: np.ndarray) -> bool:
     if search.archive is not None:
         trial.point.row = search.archive.record(trial.point.row, trial.x, fresh)
         incumbent.row = search.archive.record(incumbent.row, state.run.es.x, again)
-    if state.noise.present is None:
-        state.noise = state.noise.learn(trial.point.estimate)
+    if not state.noise.present:
+        search.notice(trial.point.estimate, fresh)
+        search.notice(incumbent.estimate, again)
+    else:
+        state.noise = state.noise.saw(again)
     if options.samples == "race" and state.noise.present is not False and _race_is_open(search):
         return False
     _decide(search)
@@ -108,19 +119,21 @@ def _race_is_open(search: Search) -> bool:
     measured = math.isfinite(trial.f) and math.isfinite(incumbent.f) and any(_wanted(search))
     if not measured or min(trial.n, incumbent.n) >= options.samples_max or state.budget.left - search.reserve() < 2:
         return False
-    difference, clearance, clearance_error = float(trial.f - incumbent.f), np.zeros(0), np.zeros(0)
+    clearance, clearance_error = np.zeros(0), np.zeros(0)
+    difference = limits.worth(search, trial, 0) - limits.worth(search, incumbent, 1)
     error, certain = _difference_error(search)
-    broken = limits.broken(search, incumbent)
+    broken = limits.broken(search, incumbent, 1)
     if broken > 0:  # on the way back
-        certain, less_broken = False, limits.broken(search, trial) - broken
+        certain, less_broken = False, limits.broken(search, trial, 0) - broken
         its_error = float(np.max(noise[1:], initial=0.0)) * math.sqrt(1 / trial.n + 1 / incumbent.n)
         if options.restoration == "merit":
             difference, error = difference + options.rho * less_broken, math.hypot(error, options.rho * its_error)
         else:
             difference, error = less_broken, its_error
     else:
-        clearance_error = noise[1:] / math.sqrt(trial.n)
-        clearance = limits.clearance(search, trial.mean, clearance_error)
+        values, errors = limits.judged(search, trial, 0)
+        clearance_error = errors[1:]
+        clearance = limits.over(search, values, clearance_error)
     decrease = 0.5 * rule(search).kappa * float(state.run.es.sigma) ** 2
     return undecided(difference + decrease, error, clearance, clearance_error, int(trial.n), certain)
 
@@ -156,27 +169,29 @@ def _difference_error(search: Search) -> tuple[float, bool]:
     zero."""
     trial, incumbent = search.state.trial, search.state.run.incumbent
     k = min(len(trial.samples), len(trial.incumbent_samples))
-    if search.common_random_numbers and k:
+    if search.common_random_numbers and k and search.options.objective.kind == "mean":
         values = trial.samples[:k, 0]
         pairs = values - trial.incumbent_samples[:k, 0]
         if k >= CERTAIN and np.ptp(pairs) <= 1e-12 * np.abs(values).max():
             return 0.0, True  # all the noise is shared: the difference is known
         if k >= 4:
             return float(np.std(pairs, ddof=1)) / math.sqrt(k), False
-    noise = float(search.state.noise.deviation[0])
-    return noise * math.sqrt(1 / trial.point.estimate.n + 1 / incumbent.estimate.n), False
+    places = limits.judged(search, trial.point.estimate, 0), limits.judged(search, incumbent.estimate, 1)
+    return math.hypot(*(float(error[0]) for _, error in places)), False
 
 
 def _decide(search: Search) -> None:
     """Step 4: accept the trial point or not. Step 5: adapt strategy and spread."""
     state, options, run, trial = search.state, search.options, search.state.run, search.state.trial
     es, new, old, constants = run.es, trial.point.estimate, run.incumbent.estimate, rule(search)
-    broken_new, broken_old = limits.broken(search, new), limits.broken(search, old)
-    state.noise = state.noise.learn(new, 0.1 if new.n >= MANY else 0.0)
+    broken_new, broken_old = limits.broken(search, new, 0), limits.broken(search, old, 1)
+    search.notice(new, trial.samples, 0.1 if new.n >= MANY else 0.0)
+    search.note_shape(trial.samples)
     gain, worthwhile = _gain(search)
     rho = options.rho if options.restoration == "merit" else None
     f_new, f_old = comparable(
-        np.float64(new.f), np.float64(broken_new), np.float64(old.f), np.float64(broken_old), rho
+        np.float64(limits.worth(search, new, 0)), np.float64(broken_new),
+        np.float64(limits.worth(search, old, 1)), np.float64(broken_old), rho,
     )  # fmt: skip
     run.es, accepted = algorithm.decide(es, trial.x, f_new, f_old, constants)
     success = bool(accepted)
@@ -193,7 +208,7 @@ def _decide(search: Search) -> None:
     if not state.noise.present:  # under noise a stall is counted when sigma is lifted, without it every iteration
         run.stalls += 1
     if broken_old > 0 or (success and gain > worthwhile):
-        run.stalls, run.progress_f = 0, float(new.f if success else old.f)
+        run.stalls, run.progress_f = 0, limits.worth(search, *((new, 0) if success else (old, 1)))
     record = run.wins[:2] if trial.kind == "model" else run.wins[2:]
     record[:] = 0.9 * record + np.array([float(success), 1.0])
     if success:
@@ -213,8 +228,8 @@ def _gain(search: Search) -> tuple[float, float]:
     """What the trial point would gain if it were accepted, and how much would be progress: more than noise can explain
     or, without noise, more since the last progress than an iteration is worth."""
     state, run = search.state, search.state.run
-    f = float(state.trial.point.estimate.f)
+    f = limits.worth(search, state.trial.point.estimate, 0)
     if state.noise.present:
         least = 2 * float(state.noise.deviation[0]) / math.sqrt(search.options.samples_max)
-        return float(run.incumbent.estimate.f) - f, least
+        return limits.worth(search, run.incumbent.estimate, 1) - f, least
     return run.progress_f - f, 1e-5 * max(abs(f), state.f_scale or 0.0)

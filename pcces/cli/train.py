@@ -275,7 +275,7 @@ def advice(runs: Sequence[Run]) -> list[str]:
         said.append(
             f"not certified: the policy{whose} may break its limits; train longer (--iterations) or allow more (--threshold)"
         )
-    if any(run.certificate is not None and run.certificate.method == "t" and run.problem.cost_names for run in runs):
+    if any(run.certificate is not None and "t" in run.certificate.methods and run.problem.cost_names for run in runs):
         said.append(
             "a t bound trusts that these episodes show how costs vary; if rare ones may be much larger, say what a step can"
             " cost at least and at most (--cost-bounds 0,1; in a task of your own, its cost_bounds), and the bound holds for any costs"

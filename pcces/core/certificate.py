@@ -1,195 +1,295 @@
 """The final word on feasibility, from fresh samples.
 
-A certificate says: with the given joint confidence, over all constraints and over everything that was tested on the
-way, every constraint of the returned point is within tolerance. Which bound says so depends on what is known:
+A certificate says: with the given joint confidence, over all limits and over everything that was tested on the way, the
+returned point keeps every limit. Its grade says what that rests on:
 
-- `betting`: the costs are bounded (the caller gave their range): a finite-sample bound that needs no further
-  assumption and holds at every sample size at once (Waudby-Smith & Ramdas 2023, hedged capital);
-- `t`: Student's bound on the mean: exact for normal noise, asymptotic otherwise. Samples that vary implausibly less than
-  the search saw (a rare failure that did not happen this time) count with the search's standard deviation;
-- `exact`: repeated evaluations agreed to the last bit, so there is no noise to bound.
+- *guaranteed*: a finite-sample bound that needs only what the user stated (a range, 0/1 outcomes, or that there is no noise),
+  and samples that do not depend on each other;
+- *asymptotic*: it may be fooled, by noise that did not show. It says by what, and what to state for a guarantee;
+- *not certified*.
+
+docs/certificates.md says more, with the rates at which attacks succeeded.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, NamedTuple
 
 import numpy as np
-import scipy  # its parts load when first used: no worker needs them
 
-LARGEST_BET = 0.75  # of the wealth that the worst sample can take
+from pcces.core import bounds as upper
+from pcces.core.limits import PLAIN, CVaR, Limit, Mean
+
+GUARANTEED, ASYMPTOTIC, NOT_CERTIFIED = "guaranteed", "asymptotic", "not certified"
+FORMAL = ("none", "stated", "betting", "binomial")  # methods that need only what was stated
+LEAST = 8  # samples for a bound that trusts that their mean is close to normal
+EFFECTIVE = 15  # and samples that depend on each other must be worth so many
+ASSUMED = {
+    "none": "there is nothing to keep but the bounds",
+    "stated": "evaluations have no noise, as was stated",
+    "betting": "every value lies in the range that was stated",
+    "binomial": "an outcome is over the limit or not",
+    "two values": "outcomes have no other values than the two that were seen",
+    "t": "the mean of so many samples is close to normal",
+    "repeats": "noise that equal repeats did not show is not there",
+    "dependent": "samples depend on each other no longer than these show",
+}
+ALIKE = "samples are independent of each other, and alike over time"
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """Whether the answer is feasible, how sure that is, and how it was found out.
+    """Whether the answer keeps its limits, how sure that is, what that rests on, and what it could be fooled by.
 
-    >>> c = Certificate(True, 0.95, (-0.2, -0.1), 400, "t", tested=1)
-    >>> print(c)
-    feasible with 95 % confidence: every upper bound is at most 0 (worst -0.1; 400 fresh samples, t bound)
+    >>> c = Certificate(True, 0.95, (-0.2, -0.1), 400, "t")
+    >>> c.grade, c.assumes
+    ('asymptotic', ('the mean of so many samples is close to normal', 'samples are independent of each other, and alike over time'))
     """
 
     holds: bool
     confidence: float
-    upper_bounds: tuple[float, ...]  # joint upper confidence bounds of c_1 .. c_r at the returned point
+    upper_bounds: tuple[
+        float, ...
+    ]  # joint upper confidence bounds, of what is limited less its limit: at most 0 passes
     samples: int  # fresh evaluations of the returned point
-    method: str  # "betting", "t" or "exact"
+    method: str  # how the bounds were found, by the names in ASSUMED; several are joined by commas
     tested: int = 1  # candidates that were put to the test, this one included
     tolerance: float = 0.0
+    for_a_guarantee: str = ""  # what the user could state, where it is not guaranteed
+
+    @property
+    def guaranteed(self) -> bool:
+        """Whether it holds, and rests only on what the user stated."""
+        return self.grade == GUARANTEED
+
+    @property
+    def methods(self) -> list[str]:
+        """The names in `method`."""
+        return self.method.split(", ")
+
+    @property
+    def grade(self) -> str:
+        """`guaranteed`, `asymptotic` or `not certified`."""
+        if not self.holds:
+            return NOT_CERTIFIED
+        return GUARANTEED if all(name in FORMAL for name in self.methods) else ASYMPTOTIC
+
+    @property
+    def assumes(self) -> tuple[str, ...]:
+        """What it rests on, in words."""
+        named = [ASSUMED.get(name, name) for name in self.methods]
+        return (*named, *[ALIKE] * (not set(self.methods) <= {"none", "stated"}))
+
+    @property
+    def could_be_fooled_by(self) -> tuple[str, ...]:
+        """What would make it false, in words; nothing that the user did not rule out, if it is guaranteed."""
+        n = self.samples
+        by = {
+            "t": f"rare large values: what happens less than once in {max(n // 3, 1)} times may be missing in these samples",
+            "repeats": f"noise that did not show: {n} equal repeats exclude only what happens more often than {min(1.0, 3 / max(n, 1)):.2g} of the times",
+            "two values": "a third value that was never seen",
+            "dependent": "samples that depend on each other for longer than these show",
+        }
+        return tuple(by[name] for name in self.methods if name in by)
 
     def __str__(self) -> str:
         worst = max(self.upper_bounds, default=-math.inf)
         if not self.upper_bounds and self.holds:
             return "feasible: there are no constraints but the bounds"
-        sure = "feasible" if self.method == "exact" else f"feasible with {100 * self.confidence:g} % confidence"
-        source = (
-            "evaluations without noise"
-            if self.method == "exact"
-            else f"{self.samples} fresh samples, {self.method} bound"
-        )
-        if self.holds:
-            return f"{sure}: every upper bound is at most {self.tolerance:g} (worst {worst:.3g}; {source})"
-        return f"NOT certified: the worst upper bound is {worst:.3g}, above {self.tolerance:g} ({source})"
+        source = f"{self.samples} fresh sample{'s' * (self.samples != 1)}, {self.method} bound"
+        if not self.holds:
+            return f"NOT certified: the worst upper bound is {worst:.3g}, above {self.tolerance:g} ({source})"
+        sure = f"feasible with {100 * self.confidence:g} % confidence ({self.grade})"
+        warning = f". {self.warning()}" if self.warning() else ""
+        return f"{sure}: every upper bound is at most {self.tolerance:g} (worst {worst:.3g}; {source}){warning}"
+
+    def warning(self) -> str:
+        """A sentence on what it could be fooled by, and how to get a guarantee; none where there is one."""
+        if self.grade != ASYMPTOTIC:
+            return ""
+        wish = f"; for a guarantee {self.for_a_guarantee}" if self.for_a_guarantee else ""
+        return f"It could be fooled by {'; by '.join(self.could_be_fooled_by)}{wish}"
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Certificate:
-        """What `to_dict` gave, also after a trip through JSON."""
-        return cls(**{**data, "upper_bounds": tuple(data["upper_bounds"])})
+        """What `to_dict` gave, also after a trip through JSON, and what earlier versions wrote. What follows from the rest is
+        not taken from there, and a grade that does not is refused."""
+        given = {field.name: data[field.name] for field in fields(cls) if field.name in data}
+        given["upper_bounds"] = tuple(given["upper_bounds"])
+        if given["method"] == "exact":  # of a time before grades
+            given["method"] = "repeats" if given["upper_bounds"] else "none"
+        if unknown := set(given["method"].split(", ")) - set(ASSUMED):
+            raise ValueError(f"there is no method {', '.join(sorted(unknown))} of certificates")
+        certificate = cls(**given)
+        if data.get("grade", certificate.grade) != certificate.grade:
+            raise ValueError(f"it calls itself {data['grade']!r}, but is {certificate.grade}")
+        return certificate
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, for JSON."""
-        return asdict(self)
+        said = {"grade": self.grade, "assumes": self.assumes, "could_be_fooled_by": self.could_be_fooled_by}
+        return asdict(self) | said
 
 
-def spend(confidence: float, look: int) -> float:
-    """The error probability the `look`-th test may use (1, 2, ..): halves, so that all of them together stay below
-    1 - confidence however many there are.
+def joined(methods: Sequence[str]) -> str:
+    """The methods of several bounds as one.
 
-    >>> sum(spend(0.95, k) for k in range(1, 50)) <= 0.05
-    True
+    >>> joined(["t", "betting", "t"]), joined([])
+    ('t, betting', 'none')
     """
-    return (1 - confidence) * 0.5**look
+    return ", ".join(dict.fromkeys(methods)) or "none"
 
 
-def t_bound(samples: np.ndarray, error: float, noise: np.ndarray | float = 0.0) -> np.ndarray:
-    """One-sided upper bounds on the means of the columns, jointly wrong with probability `error`.
+@dataclass(frozen=True)
+class Column:
+    """What is known of a limited quantity before its fresh samples come: what was stated, and what the search saw.
 
-    `noise` is the standard deviation known from elsewhere: it replaces one that is implausibly small beside it. Where
-    nothing was ever seen to vary, the mean is the bound, but only of as many samples as would have shown, with the
-    confidence asked for, what happens one time in five.
-
-    >>> t_bound(np.array([[0.0], [2.0]]), 0.25)
-    array([2.])
-    >>> t_bound(np.full((10, 1), -0.3), 0.05, noise=0.5)
-    array([-0.0101594])
+    All numbers are of samples less the origin of the limit (`limit.origin`).
     """
-    n, r = samples.shape
-    if n < 2:
-        return np.full(r, math.inf)
-    deviation = plausible_deviation(samples, noise)
-    bound = samples.mean(0) + deviation * _t_factor(n, error, r)
-    return np.where((deviation > 0) | (n >= math.log(error) / math.log(0.8)), bound, math.inf)
+
+    limit: Limit = PLAIN
+    range: tuple[float, float] | None = None  # that it cannot leave, stated
+    values: tuple[float, float] | None = None  # the only two it ever took
+    stated: bool = False  # that there are only these two
+    deterministic: bool = False  # stated: no noise
+    deviation: float = 0.0  # standard deviation seen
+    jump: float = 0.0  # the most that a sample was seen above what is usual at the same point
+    constant: bool = False  # it was the same number everywhere
+    level: float | None = None  # near its quantile, for a CVaR
+
+    @property
+    def formal(self) -> bool:
+        """Whether its bound is one for finite samples, so that fewer than a great many say little."""
+        return not self.deterministic and (self.range is not None or self.stated or self.limit.kind in COUNTED)
+
+    def rows(self, x: np.ndarray, level: float | None = None) -> tuple[np.ndarray, Column]:
+        """Of a CVaR, samples whose mean is at least as large, whatever `level` is, and what is known of them
+        (Rockafellar & Uryasev 2000); of all else, itself. The best level is near the quantile."""
+        limit = self.limit
+        if not isinstance(limit, CVaR):
+            return x, self
+        if level is None:  # the first samples say which level is best, the others count
+            first = max(len(x) // 5, 1)
+            level, x = float(np.quantile(x[:first], 1 - limit.share)), x[first:]
+        range_ = self.range
+        if range_ is not None:
+            level = min(max(level, range_[0]), range_[1] - 1e-9 * (range_[1] - range_[0]))
+            range_ = level, level + (range_[1] - level) / limit.share
+        jump = self.jump / limit.share
+        known = replace(self, limit=Mean(), range=range_, values=None, deviation=0.0, jump=jump, level=None)
+        return level + np.maximum(x - level, 0.0) / limit.share, known
 
 
-def plausible_deviation(samples: np.ndarray, noise: np.ndarray | float) -> np.ndarray:
-    """The standard deviations of the columns; `noise` where, if it were the truth, nine samples in ten would vary more.
+COUNTED = ("probability", "quantile")
 
-    >>> plausible_deviation(np.array([[0.0, 0.0], [0.0, 2.0], [0.0, 1.0]]), noise=1.1)
-    array([1.1, 1. ])
+
+class Judgement(NamedTuple):
+    """What fresh samples say."""
+
+    bounds: np.ndarray  # (r,), of what is limited less its limit: at most 0 passes
+    methods: tuple[str, ...]  # of each
+
+    @property
+    def holds(self) -> bool:
+        """Whether every limit is kept."""
+        return bool(np.all(self.bounds <= 0))
+
+
+def judge(samples: np.ndarray, columns: Sequence[Column], error: float) -> Judgement:
+    """Upper bounds on what is limited, jointly wrong with probability `error`, from fresh samples (n, r) less the origins.
+
+    >>> x = np.random.default_rng(0).normal(-1.0, 1.0, (100, 1))
+    >>> judge(x, [Column()], 0.05).methods, judge(x, [Column(range=(-9, 9))], 0.05).methods
+    (('t',), ('betting',))
     """
-    degrees = len(samples) - 1
-    deviation = (samples - samples[0]).std(0, ddof=1)  # of equal numbers it would not always be exactly zero
-    usual = math.sqrt(2 * float(scipy.special.gammaincinv(degrees / 2, 0.1)) / degrees)
-    return np.where(deviation < usual * np.asarray(noise), noise, deviation)
+    each, alarm = error / max(len(columns), 1), upper.ALARM / max(len(columns), 1)
+    bounds, methods = np.full(len(columns), math.inf), [""] * len(columns)
+    betting: list[tuple[int, np.ndarray, tuple[float, float]]] = []
+    for j, column in enumerate(columns):
+        x = samples[:, j]
+        if column.deterministic:
+            bounds[j], methods[j] = _plain(x, column), "stated"
+            continue
+        ratio = upper.dependence(x, alarm)
+        effective = None if ratio == 1 else len(x) / ratio
+        if column.limit.kind in COUNTED:
+            bounds[j], methods[j] = _counted(x, column, each, effective)
+            continue
+        y, known = column.rows(x, column.level)
+        if known.range is not None and effective is None and not at_the_ends(known):
+            methods[j] = "betting"
+            betting.append((j, y, known.range))
+        else:
+            bounds[j], methods[j] = _mean(y, known, each, effective)
+    for size in {len(y) for _, y, _ in betting}:
+        js, ys, ranges = zip(*(part for part in betting if len(part[1]) == size))
+        low, high = np.array(ranges, dtype=float).T
+        bounds[list(js)] = upper.betting_bound(np.column_stack(ys), each, low, high, at=np.zeros(len(js)))
+    return Judgement(bounds, tuple(methods))
 
 
-def _t_factor(n: int, error: float, r: int) -> float:
-    return float(scipy.special.stdtrit(n - 1, 1 - error / max(r, 1))) / math.sqrt(n)
+def _plain(x: np.ndarray, column: Column) -> float:
+    """The limited quantity itself, where there is no noise."""
+    if column.limit.kind == "probability":
+        return float(np.max(x) > 0) - column.limit.share
+    return float(np.max(x))
 
 
-def expected_width(
-    deviation: np.ndarray, samples: int, error: float, ranges: Sequence[tuple[float, float]] | None = None
-) -> np.ndarray:
-    """How far below zero the means of this many samples have to be for `upper_bounds` to be at most zero.
-
-    >>> expected_width(np.array([1.0]), 100, 0.05).round(3), expected_width(np.array([1.0]), 100, 0.05, [(-9, 9)]).round(3)
-    (array([0.166]), array([0.418]))
-    """
-    r, n = len(deviation), max(int(samples), 2)
-    if ranges is None:
-        return deviation * _t_factor(n, error, r)
-    widths = np.empty(r)
-    for j, (low, high) in enumerate(ranges):
-        # With the expected variance, the wealth at a mean of zero grows by bet gap - bet^2 (variance + gap^2) / 2 a sample.
-        variance, zero = (deviation[j] / (high - low)) ** 2, min(max(-low / (high - low), 0.0), 1 - 1e-9)
-        count = np.arange(n)
-        past = (0.25 + count * variance) / (count + 1)
-        bet = np.minimum(_bets(past, n, error / r), LARGEST_BET / (1 - zero))
-        a, b = bet.sum(), (bet**2).sum()
-        root = a**2 - b * (b * variance - 2 * math.log(error / r))
-        widths[j] = (high - low) * (a - math.sqrt(max(root, 0.0))) / b
-    return widths
+def _counted(x: np.ndarray, column: Column, error: float, effective: float | None) -> tuple[float, str]:
+    """Of a probability or a quantile: what counts is how many samples are above."""
+    limit = column.limit
+    n = len(x) if effective is None else effective
+    method = "binomial" if effective is None else "dependent"
+    if n < EFFECTIVE and effective is not None:
+        return math.inf, method
+    if limit.kind == "quantile":
+        return upper.quantile_bound(x, 1 - limit.share, error, n), method
+    above = float(np.mean(x > 0)) * n
+    return upper.binomial_bound(above, n, error) - limit.share, method
 
 
-def betting_bound(samples: np.ndarray, error: float, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Upper bounds on the means of bounded columns, jointly wrong with probability `error`, at any sample size.
-
-    For each candidate mean m a gambler bets that the samples come out lower than m; where the wealth ever reaches
-    1 / error, m is too high. Bets use past samples only.
-
-    >>> x = np.random.default_rng(1).random((1000, 1)) * 0.2
-    >>> bool(0.1 < betting_bound(x, 0.05, np.zeros(1), np.ones(1))[0] < 0.12)
-    True
-    """
-    r = samples.shape[1]
-    bounds = np.empty(r)
-    for j in range(r):
-        span = high[j] - low[j]
-        x = (samples[:, j] - low[j]) / span
-        if np.any((x < -1e-9) | (x > 1 + 1e-9)):
-            raise ValueError(f"constraint {j} has a sample outside its stated range [{low[j]:g}, {high[j]:g}]")
-        bounds[j] = low[j] + span * _unit_betting_bound(x, error / r)
-    return bounds
-
-
-def _bets(past: np.ndarray, n: int, error: float) -> np.ndarray:
-    """Predictable plug-in bets, from the variance of the past samples, tuned for n of them."""
-    return np.sqrt(2 * math.log(1 / error) / (past * n))
-
-
-def _unit_betting_bound(x: np.ndarray, error: float) -> float:
-    if len(x) == 0:
-        return 1.0
-    count = np.arange(1, len(x) + 1)
-    mean = (0.5 + np.cumsum(x)) / (count + 1)
-    variance = (0.25 + np.cumsum((x - mean) ** 2)) / (count + 1)
-    bet = _bets(np.concatenate([[0.25], variance[:-1]]), len(x), error)
-
-    def rejected(m: float) -> bool:
-        """Whether mean >= m is implausible: wealth from betting on x < m reached 1 / error."""
-        wealth = np.cumsum(np.log1p(np.minimum(bet, LARGEST_BET / (1 - m)) * (m - x)))
-        return bool(wealth.max() >= math.log(1 / error))
-
-    if not rejected(1.0 - 1e-12):
-        return 1.0
-    low, high = 0.0, 1.0
-    for _ in range(40):
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if rejected(middle) else (middle, high)
-    return high
+def _mean(y: np.ndarray, known: Column, error: float, effective: float | None) -> tuple[float, str]:
+    """Of a mean, where there is no range to bet on."""
+    n = len(y) if effective is None else min(effective, len(y))
+    seen = np.unique(y)
+    formal = effective is None and (known.stated or at_the_ends(known))
+    if effective is not None and n < EFFECTIVE:
+        return math.inf, "dependent"
+    if formal or known.values is not None or len(seen) == 2 < len(y):
+        low, high = _two(seen, known)
+        above = float(np.mean(y > low)) * n
+        name = "dependent" if effective is not None else "binomial" if formal else "two values"
+        return low + (high - low) * upper.binomial_bound(above, n, error), name
+    if len(seen) == 1:
+        size = max(known.jump, float(known.constant))
+        repeated = float(seen[0]) + size * upper.binomial_bound(0, n, error)
+        return max(
+            repeated, upper.student_bound(y, error, known.deviation) if known.deviation > 0 else -math.inf
+        ), "repeats"
+    if n < LEAST:
+        return math.inf, "t"
+    bound = upper.student_bound(y, error, known.deviation, n)
+    guard = upper.jump_bound(y, error, known.jump)
+    return max(bound, guard), "t" if effective is None else "dependent"
 
 
-def upper_bounds(
-    samples: np.ndarray,
-    error: float,
-    ranges: Sequence[tuple[float, float]] | None = None,
-    noise: np.ndarray | float = 0.0,
-) -> tuple[np.ndarray, str]:
-    """Joint upper confidence bounds on the column means, and the name of the bound used."""
-    if ranges is None:
-        return t_bound(samples, error, noise), "t"
-    low, high = np.array(ranges, dtype=float).T
-    return betting_bound(samples, error, low, high), "betting"
+def _two(seen: np.ndarray, known: Column) -> tuple[float, float]:
+    """The values of an outcome that has two, or a pair around all that it had."""
+    if known.stated and known.values is not None:
+        return known.values
+    if known.range is not None:
+        return known.range
+    low, high = (seen[0], seen[-1]) if known.values is None else known.values
+    low, high = min(float(low), float(seen[0])), max(float(high), float(seen[-1]))
+    return low, max(high, low + known.jump)
+
+
+def at_the_ends(known: Column) -> bool:
+    """Whether the search only ever saw the two ends of the range."""
+    if known.range is None or known.values is None:
+        return False
+    low, high = known.range
+    return max(abs(known.values[0] - low), abs(known.values[1] - high)) <= 1e-9 * (high - low)

@@ -98,9 +98,11 @@ class NoiseLevel(NamedTuple):
 
     present: bool | None  # None: not known yet
     deviation: np.ndarray  # (1 + r,) standard deviations; zero where none was seen
+    jump: np.ndarray | float = 0.0  # (1 + r,) the most that an evaluation was above what is usual at its point
 
     def learn(self, e: Estimate, weight: float = 1.0) -> NoiseLevel:
-        """Take in what repeated evaluations of a point show: move the variance towards theirs, by so much.
+        """Take in what repeated evaluations of a point show: whether there is noise, if that was not seen before, and its
+        variance, which moves towards theirs by so much.
 
         >>> noise = NoiseLevel(None, np.zeros(1)).learn(estimate(np.array([[0.0], [2.0]])))
         >>> noise.present, (noise.deviation**2).round(6)
@@ -108,11 +110,23 @@ class NoiseLevel(NamedTuple):
         """
         if e.n < 2 or not math.isfinite(e.f):
             return self
-        present, deviation = self
-        if present is None:
-            present, weight = bool(np.any(e.squares > 0)), 1.0
+        deviation, before = self.deviation, bool(self.present)
+        present = before or bool(np.any(e.squares > 0))
         if present:
+            weight = weight if before else 1.0
             first_seen = (deviation == 0) & (e.squares > 0)
             blended = np.sqrt((1 - weight) * deviation**2 + weight * e.variance)
-            deviation = np.where(first_seen, np.sqrt(e.variance), blended)
-        return NoiseLevel(present, deviation)
+            few = max(float(e.n), MANY if before else 0.0) - 1  # there were repeats before that did not differ
+            deviation = np.where(first_seen, np.sqrt(e.squares / few), blended)
+        return self._replace(present=present, deviation=deviation)
+
+    def saw(self, repeats: np.ndarray) -> NoiseLevel:
+        """Take in how far one of the evaluations (k, 1 + r) of a point was above the others.
+
+        >>> NoiseLevel(True, np.ones(1)).saw(np.array([[1.0], [1.0], [9.0]])).jump
+        array([8.])
+        """
+        if len(repeats) < 2 or not np.all(np.isfinite(repeats)):
+            return self
+        usual = np.sort(repeats, axis=0)[(len(repeats) - 1) // 2]
+        return self._replace(jump=np.maximum(self.jump, repeats.max(0) - usual))

@@ -64,10 +64,15 @@ def _verdict(runs: Sequence[ReportedRun]) -> Verdict:
     sure = f"{100 * first.confidence:g} % confidence"
     if len(runs) > 1:
         good = sum(c.holds for c in certificates)
+        guaranteed = sum(c.guaranteed for c in certificates)
         note = "" if good == len(runs) else "The table says which; a policy that is not certified may break its limits."
-        return Verdict(good == len(runs), f"{good} of {len(runs)} runs certified, each with {sure}", note=note)
-    title = f"Certified with {sure}" if first.holds else f"Not certified at {sure}"
+        grades = "" if guaranteed == good else f" ({guaranteed} guaranteed, {good - guaranteed} asymptotic)"
+        said = f"{good} of {len(runs)} runs certified{grades}, each with {sure}"
+        return Verdict(good == len(runs), said, note=note)
+    title = f"Certified with {sure} ({first.grade})" if first.holds else f"Not certified at {sure}"
     fresh = f"From {first.samples} fresh episodes ({first.method} bound), {_tested(first.tested)}."
+    fresh += f" It assumes that {'; that '.join(first.assumes)}." if first.holds else ""
+    fresh += f" {first.warning()}." if first.warning() else ""
     note = fresh if first.holds else f"{fresh} This policy may break its limits: train longer, or allow more."
     return Verdict(first.holds, title, runs[0].limits() or ["there are no limits to keep"], note)
 

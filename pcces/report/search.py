@@ -23,8 +23,9 @@ def search_page(result: Any, optimum: float | None = None) -> Page:
     if result.running:
         headline = Verdict(None, "Still searching: no certificate yet")
     else:
-        sure = "" if c.method == "exact" else f" with {100 * c.confidence:g} % confidence"
-        headline = Verdict(c.holds, f"Feasible{sure}" if c.holds else "Not certified", _bounds(c), result.message)
+        sure = f" with {100 * c.confidence:g} % confidence ({c.grade})" if c.upper_bounds else ""
+        note = result.message + (f". It assumes that {'; that '.join(c.assumes)}" if c.holds else "")
+        headline = Verdict(c.holds, f"Feasible{sure}" if c.holds else "Not certified", _bounds(c), note)
     sections: list[Section] = [headline]
     sections.append(_answer(result, optimum))
     if len(result.history):
@@ -42,8 +43,11 @@ def _constants(result: Any) -> dict[str, Any]:
 
 
 def _bounds(certificate: Any) -> list[str]:
-    limit = f"limit {certificate.tolerance:g}"
-    return [f"constraint {i}: at most {bound:.4g} ({limit})" for i, bound in enumerate(certificate.upper_bounds)]
+    kept = f"kept if at most {certificate.tolerance:g}"
+    return [
+        f"constraint {i} less its limit: at most {bound:.4g} ({kept})"
+        for i, bound in enumerate(certificate.upper_bounds)
+    ]
 
 
 def _answer(result: Any, optimum: float | None) -> Table:
@@ -54,6 +58,7 @@ def _answer(result: Any, optimum: float | None) -> Table:
     x = np.asarray(result.x)
     shown = ", ".join(f"{v:.6g}" for v in x[:10]) + (f", .. ({x.size} in all)" if x.size > 10 else "")
     rows += [["x", shown], ["evaluations", int(result.nfev)], ["of them failed", int(result.failures)]]
+    rows += [["of them over a limit", f"{result.violations.evaluations} ({100 * result.violations.share:.2g} %)"]]
     return Table("The answer", ["", "value"], rows)
 
 

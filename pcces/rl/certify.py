@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from pcces.core.certificate import Certificate, expected_width, plausible_deviation, spend, upper_bounds
+from pcces.core.bounds import plausible_deviation
+from pcces.core.certificate import ASYMPTOTIC, Certificate, Column, joined, judge
 from pcces.core.estimation import estimate
+from pcces.core.plans import mean_width, spend
 from pcces.envs.simulator import Simulator
 from pcces.envs.task import Task
 from pcces.rl.iterates import USUAL, Candidates
@@ -20,6 +23,7 @@ from pcces.rl.problem import Problem
 SCREENED = 12  # candidates that are looked at again
 LOOKS = 6  # of which so many may be put to the test
 MOST_EPISODES = 16  # times the episodes asked for, where a test needs more
+FOR_A_GUARANTEE = "state what a step can cost at least and at most (cost_bounds), or limit a probability"
 ALIKE = 0.5  # standard errors between policies that a look does not tell apart
 Play = Callable[[np.ndarray, Normalizer, int, int], Any]  # x, normalisation, episodes, seed -> Outcome
 
@@ -53,6 +57,21 @@ def _with_slack(least: float, most: float) -> tuple[float, float]:
     return least - slack, most + slack
 
 
+def columns(
+    problem: Problem, limits: list[tuple[float, float]] | None, noise: np.ndarray | float = 0.0
+) -> list[Column]:
+    """What is known of each constraint: its range, if that was stated, and its standard deviation, if that was seen."""
+    deviations = np.broadcast_to(np.asarray(noise, dtype=float), len(problem.limits))
+    known = []
+    for i, limit in enumerate(problem.limits):
+        range_ = None if limits is None else limits[i]
+        if limit.counted:  # an episode is over the limit or it is not
+            known.append(Column(values=(-limit.share, 1 - limit.share), stated=True))
+        else:
+            known.append(Column(range=range_, deviation=float(deviations[i])))
+    return known
+
+
 def certify(
     problem: Problem,
     outcome: Any,
@@ -63,7 +82,7 @@ def certify(
 ) -> Certificate:
     """What fresh episodes of one policy say of it; `look` counts the tests of one run, which share the confidence.
 
-    `limits` are what `ranges` gives. `noise` are the constraints' standard deviations in earlier episodes of this policy,
+    `limits` are what `ranges` gives. `noise` are the constraints' standard deviations in earlier episodes,
     for bounds that depend on them.
     """
     y = np.asarray(problem.outputs(outcome), dtype=float)
@@ -71,11 +90,10 @@ def certify(
     error = 1 - confidence if look is None else spend(confidence, look)
     if not np.all(np.isfinite(y)):  # an episode failed
         return Certificate(False, confidence, (math.inf,) * samples.shape[1], episodes, "t", look or 1)
-    if samples.shape[1] == 0:
-        return Certificate(True, confidence, (), episodes, "exact", look or 1)
-    bounds, method = upper_bounds(samples, error, limits, noise)
-    holds = bool(np.all(bounds <= 0))
-    return Certificate(holds, confidence, tuple(map(float, bounds)), episodes, method, look or 1)
+    verdict = judge(samples, columns(problem, limits, noise), error)
+    bounds, method = tuple(map(float, verdict.bounds)), joined(verdict.methods)
+    certificate = Certificate(verdict.holds, confidence, bounds, episodes, method, look or 1)
+    return replace(certificate, for_a_guarantee=FOR_A_GUARANTEE) if certificate.grade == ASYMPTOTIC else certificate
 
 
 def choose(
@@ -108,7 +126,7 @@ def choose(
         f[i] = y[:, 0]
         candidates.learn(i, estimate(y))
         limits = ranges(task, policy, problem, x)
-        plans[i] = _plan(y[:, 1:], episodes, confidence, limits, 0.0 if limits else candidates.deviation(i))
+        plans[i] = _plan(problem, y[:, 1:], episodes, confidence, limits, 0.0 if limits else candidates.deviation(i))
     known = candidates.upper(1.0)[:, 0]
     first = min(f, key=lambda i: (plans[i][1], f[i].mean()))
     alike = _alike(np.array(list(f.values())), list(f).index(first))
@@ -145,6 +163,7 @@ def _alike(f: np.ndarray, best: int) -> np.ndarray:
 
 
 def _plan(
+    problem: Problem,
     c: np.ndarray,
     episodes: int,
     confidence: float,
@@ -157,11 +176,13 @@ def _plan(
         return episodes, math.inf
     lacks: float = 0.0
     deviation = plausible_deviation(c, noise)
+    known = columns(problem, limits, deviation)
+    error = spend(confidence, 1) / max(len(known), 1)
     for needed in (episodes * factor for factor in (1, 2, 4, 8, MOST_EPISODES)):
         # One and a half standard errors more than expected: the mean seen here is uncertain, and so will be the next.
         unsure = 1.5 * deviation * math.sqrt(1 / len(c) + 1 / needed)
-        upper = c.mean(0) + unsure + expected_width(deviation, needed, spend(confidence, 1), limits)
-        lacks = max(float(np.max(upper, initial=-math.inf)), 0.0)
+        widths = np.array([mean_width(column, needed, error)[0] for column in known])
+        lacks = max(float(np.max(c.mean(0) + unsure + widths, initial=-math.inf)), 0.0)
         if lacks == 0:
             break
     if lacks > 0 and np.any(c.mean(0) > 0):

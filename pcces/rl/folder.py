@@ -128,7 +128,8 @@ def read_certificate(path: Path, problem: Problem) -> tuple[Certificate, dict[st
 def _others(said: dict[str, Any], problem: Problem) -> bool:
     """Whether certificate.json speaks of other limits than these."""
     if "limits" in said:
-        return bool(said["limits"] != [limit._asdict() for limit in problem.limits])
+        stated = [{"kind": "mean", "share": 1.0} | limit for limit in said["limits"]]
+        return bool(stated != [limit._asdict() for limit in problem.limits])
     # Earlier versions noted the thresholds, and all limits in words only.
     final, in_words = said["fresh_episodes"], re.findall(r"\(limit (\S+)\)", said.get("words", ""))
     return bool(

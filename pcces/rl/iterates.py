@@ -65,8 +65,10 @@ class Candidates:
         return self.y + z * error
 
     def deviation(self, i: int) -> np.ndarray:
-        """The standard deviations of the constraints of candidate i, over all episodes played with it."""
-        return np.sqrt(self.squares[i, 1:] / max(self.n[i] - 1, 1))
+        """The standard deviations of the constraints of candidate i, over all episodes played with it; they lean towards
+        what is usual, for the same reason."""
+        usual = self.squares.sum(0) / max(self.n.sum() - len(self), 1)
+        return np.sqrt((self.squares[i] + USUAL * usual) / (max(self.n[i] - 1, 1) + USUAL))[1:]
 
     def order(self, z: float) -> np.ndarray:
         """Best first: by f among those whose constraints hold, then by how much they do not."""

@@ -18,18 +18,29 @@ Array = Any
 
 
 class Limit(NamedTuple):
-    """A limit on the mean of something an episode comes to.
+    """A limit on something an episode comes to: on its mean, or what else the kind says (`pcces.core.limits`).
 
-    >>> print(Limit("off_centre", True, 30.0))
-    off_centre <= 30
+    >>> print(Limit("off_centre", True, 30.0), Limit("off_centre", True, 30.0, "probability", 0.05), sep="; ")
+    off_centre <= 30; P(off_centre > 30) <= 0.05
     """
 
     what: str
     at_most: bool  # or at least
     value: float
+    kind: str = "mean"
+    share: float = 1.0  # of the episodes that may be above, or whose mean counts
 
     def __str__(self) -> str:
-        return f"{self.what} {'<=' if self.at_most else '>='} {self.value:g}"
+        if self.kind == "mean":
+            return f"{self.what} {'<=' if self.at_most else '>='} {self.value:g}"
+        if self.counted:
+            return f"P({self.what} > {self.value:g}) <= {self.share:g}"
+        return f"CVaR{self.share:g} of {self.what} <= {self.value:g}"
+
+    @property
+    def counted(self) -> bool:
+        """Whether it limits how many episodes are above: a quantile is at most something if few enough are."""
+        return self.kind in ("probability", "quantile")
 
 
 @dataclass(frozen=True)

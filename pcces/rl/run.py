@@ -194,7 +194,9 @@ class Run:
         limits = "; ".join(self.limits())
         sure = f"{100 * c.confidence:g} % confidence, {c.samples} fresh episodes, {c.method} bound"
         if c.holds:
-            return f"CERTIFIED: {limits or 'no limits'} ({sure}). Mean over these episodes: {means}."
+            warning = f" {c.warning()}." if c.warning() else ""
+            said = f"CERTIFIED: {limits or 'no limits'} ({c.grade}, {sure})."
+            return f"{said} Mean over these episodes: {means}.{warning}"
         if failed := final.get("failed_episodes"):
             return f"NOT CERTIFIED: {failed} of {c.samples} fresh episodes failed. Mean over the others: {means}."
         return f"NOT CERTIFIED: could only show {limits} ({sure}). Mean over these episodes: {means}."

@@ -29,6 +29,9 @@ class Model(NamedTuple):
     spread: np.ndarray  # (1 + r,) standard deviation of the data around its mean
     error: np.ndarray  # (1 + r,) of a prediction near the centre: misfit, and noise that did not average out
     points: int  # how many went in
+    misfit: np.ndarray | float = 0.0  # (1 + r,) that is surely not noise
+    noise: np.ndarray | float = 0.0  # (1 + r,) its standard deviation at the centre, where it was asked for,
+    noise_slope: np.ndarray | float = 0.0  # (1 + r, n) and how that changes
 
     def __call__(self, U: np.ndarray) -> np.ndarray:
         """Predict all outputs at the rows of U."""
@@ -66,8 +69,9 @@ def _features(U: np.ndarray, quadratic: bool) -> np.ndarray:
 
 
 def fit(
-    U: np.ndarray, Y: np.ndarray, kernel: np.ndarray, counts: np.ndarray, noise: np.ndarray, ridge: float = 0.1
-) -> Model:
+    U: np.ndarray, Y: np.ndarray, kernel: np.ndarray, counts: np.ndarray, noise: np.ndarray, ridge: float = 0.1,
+    with_noise: bool = False,
+) -> Model:  # fmt: skip
     """Weighted ridge regression of the outputs Y (k, 1 + r) at the points U (k, n), whose spread is about 1.
 
     `counts` are the evaluations behind each row of Y, `noise` the standard deviation of one of them. With too few points
@@ -105,11 +109,25 @@ def fit(
         hessian[:, i, j] = hessian[:, j, i] = (B[n + 1 :] * spread).T
     residual = (Z - phi.T @ B) * spread
     from_noise = noise**2 * (share / counts).sum()
-    error = np.sqrt(np.maximum(share @ residual**2 - from_noise, 0))
+    seen = share @ residual**2
+    error, misfit = (np.sqrt(np.maximum(seen - part * from_noise, 0)) for part in (1, 1 + 2 * math.sqrt(2 / len(U))))
     if noisy:
         first, _ = scipy.linalg.lapack.dtrtrs(factor, np.eye(len(factor))[0], lower=1)
         error = error + noise * np.linalg.norm(first)
-    return Model(B[0] * spread + centre, (B[1 : n + 1] * spread).T, hessian, spread, error, len(U))
+    model = Model(B[0] * spread + centre, (B[1 : n + 1] * spread).T, hessian, spread, error, len(U), misfit)
+    if not with_noise:
+        return model
+    line = _noise_line(phi[: n + 1], residual, weights, counts)
+    return model._replace(noise=line[0], noise_slope=line[1:].T)
+
+
+def _noise_line(phi: np.ndarray, residual: np.ndarray, weights: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """The noise's standard deviation, from how large the residuals are: a line through them, (1 + n, 1 + r)."""
+    size = math.sqrt(math.pi / 2) * np.abs(residual) * np.sqrt(counts)[:, None]  # of normal noise, sigma on the mean
+    weighted = phi * weights
+    normal = weighted @ phi.T
+    normal.flat[len(normal) + 1 :: len(normal) + 1] += 10 * weights.sum() / len(weights)
+    return np.linalg.solve(normal, weighted @ size)
 
 
 def minimise(
@@ -210,6 +228,13 @@ class LocalModel(NamedTuple):
     inverse: np.ndarray
     length: float
 
+    def raised(self, offset: np.ndarray, tails: np.ndarray) -> LocalModel:
+        """The model of outputs that are so much higher, and so many standard deviations of a noise that changes."""
+        model = self.model
+        value = model.value + offset + tails * model.noise
+        gradient = model.gradient + tails[:, None] * model.noise_slope
+        return self._replace(model=model._replace(value=value, gradient=gradient))
+
     def to_u(self, offsets: np.ndarray) -> np.ndarray:
         """Offsets z - x_k, as rows, in the model's coordinates."""
         return offsets @ self.inverse.T / self.length
@@ -245,8 +270,9 @@ class LocalModel(NamedTuple):
 
 
 def local_model(
-    archive: Archive, x: np.ndarray, factor: np.ndarray, spread: float, noise: np.ndarray, everything: bool = False
-) -> LocalModel | None:
+    archive: Archive, x: np.ndarray, factor: np.ndarray, spread: float, noise: np.ndarray, everything: bool = False,
+    with_noise: bool = False,
+) -> LocalModel | None:  # fmt: skip
     """Fit a model to the evaluated points nearest to x in the metric of the search distribution, or None if there are
     too few. Under noise it takes all within `REACH` spreads, as many as are affordable. It looks through the
     recent part of the archive only, unless asked to look through everything."""
@@ -274,7 +300,8 @@ def local_model(
     length = math.sqrt(float((weights * distance**2).sum() / weights.sum()) / n) + 1e-12
     length = max(length, 0.3) if noisy else length
     try:
-        model = fit(U[near] / length, archive.outputs[recent:][near], kernel, counts, noise)
+        outputs = archive.outputs[recent:][near]
+        model = fit(U[near] / length, outputs, kernel, counts, noise, with_noise=with_noise)
     except np.linalg.LinAlgError:  # all points on one line, say: the recombination takes over
         return None
     return LocalModel(model, x, factor, inverse, length * spread)
