@@ -328,7 +328,9 @@ def test_a_wrong_range_is_named_by_the_first_sample_outside():
     with pytest.raises(ValueError, match="constraint_range") as error:
         solve(fun, max_evaluations=5000, constraint_range=((-2, 2), (-1, 1)))
     first = next(c for c in seen if abs(c) > 1)
-    assert f"constraint 1 was {first:.9g}, outside its constraint_range (-1, 1)" in str(error.value) and len(seen) == 20  # the start
+    assert (
+        f"constraint 1 was {first:.9g}, outside its constraint_range (-1, 1)" in str(error.value) and len(seen) == 20
+    )  # the start
 
 
 def test_failed_evaluations_are_outside_no_range():

@@ -249,7 +249,8 @@ def test_saved_data_are_json(saved):
 )
 def test_the_budget_is_never_exceeded(budget, noise, constraints, failing, strategy, options):
     options = {
-        name: value[:constraints] if name in ("limits", "constraint_range") else value for name, value in options.items()
+        name: value[:constraints] if name in ("limits", "constraint_range") else value
+        for name, value in options.items()
     }
     opt = pcces.Optimizer([0.0, 0.5], max_evaluations=budget, rng=budget, strategy=strategy, **options)
     rng, spent = np.random.default_rng(budget), 0

@@ -82,7 +82,7 @@ def test_runs_with_other_limits_and_lengths_are_told_apart(run):
 
 def test_the_page_of_one_run_says_what_is_certified(run):
     verdict, *_ = report.make_page([run]).sections
-    assert verdict.holds and verdict.title == "Certified with 95 % confidence"
+    assert verdict.holds and verdict.title == "Certified with 95 % confidence (guaranteed)"
     assert verdict.points == run.limits() and "(limit 250)" in verdict.points[0]
 
 
@@ -398,7 +398,7 @@ def test_the_report_of_a_run_is_readable_on_a_phone_in_both_schemes(visit, run, 
     assert animation.evaluate("image => image.complete && image.naturalWidth") == 600
     light = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (light == "rgb(255, 255, 255)") == (scheme == "light")
-    assert page.locator(".verdict.holds h2").text_content() == "Certified with 95 % confidence"
+    assert page.locator(".verdict.holds h2").text_content() == "Certified with 95 % confidence (guaranteed)"
     assert not page.get_by_text("initial_tries").is_visible()
     page.locator("summary").click()
     assert page.get_by_text("initial_tries").is_visible()

@@ -50,9 +50,6 @@ class Options:
     # What is asked for (pcces.limits)
     objective: Limit = PLAIN  # of what fun gives: its mean, a Quantile or a CVaR is minimised
     limits: tuple[Limit, ...] | None = None  # one for each c, in order; None: the mean of each is at most 0
-    cautious: float | None = (
-        None  # sample only where the model says, with this probability, that no c is over its limit
-    )
     # Constraints
     eps_c: float = 0.0  # Eq. 4's allowance eps_c sigma_k
     equality_tolerance: float = 1e-4  # an equality h = 0 means |h| <= max(tolerance, eps_c sigma_k)
@@ -100,7 +97,6 @@ class Options:
             self.constraint_range is None or _are_ranges(self.constraint_range),
             f"constraint_range must have a pair of finite numbers, low < high, for each c, got {self.constraint_range}",
         )
-        need(self.cautious is None or 0.5 <= self.cautious < 1, f"cautious must lie in [0.5, 1), got {self.cautious}")
         need(
             isinstance(self.objective, Mean | Quantile | CVaR) and self.objective.at_most == 0,
             f"objective must be Mean(), Quantile(q) or CVaR(alpha) of pcces.limits, got {self.objective!r}",
