@@ -22,7 +22,7 @@ def ours(strategy: str, n: int, build: bool, rounds: int) -> float:
     import pcces
 
     opt = pcces.Optimizer(
-        np.zeros(n, dtype=np.float32), strategy=strategy, population=POPULATION, noisy=False, restarts=False,
+        np.zeros(n, dtype=np.float32), strategy=strategy, population=POPULATION, deterministic=True, restarts=False,
         sigma_stop=1e-30, max_evaluations=10**9, rng=0,
     )  # fmt: skip
     rng = np.random.default_rng(0)

@@ -10,6 +10,7 @@ from pcces.support.imports import after_import as _after_import
 
 if _TYPE_CHECKING:
     from pcces import envs as envs
+    from pcces import limits as limits
     from pcces.blackbox.evaluator import Evaluator
     from pcces.blackbox.optimizer import Optimizer
     from pcces.blackbox.options import Options
@@ -18,7 +19,18 @@ if _TYPE_CHECKING:
     from pcces.policies import train, train_seeds
     from pcces.rl.folder import load
 
-__all__ = ["Certificate", "Evaluator", "Optimizer", "Options", "envs", "load", "minimize", "train", "train_seeds"]
+__all__ = [
+    "Certificate",
+    "Evaluator",
+    "Optimizer",
+    "Options",
+    "envs",
+    "limits",
+    "load",
+    "minimize",
+    "train",
+    "train_seeds",
+]
 
 # Everything comes when it is first asked for: `import pcces` itself takes no time.
 _HOMES = {
@@ -29,8 +41,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> _Any:
-    if name == "envs":
-        return _import_module("pcces.envs")
+    if name in ("envs", "limits"):
+        return _import_module(f"pcces.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'pcces' has no attribute {name!r}")
     value = getattr(_import_module(_HOMES[name]), name)

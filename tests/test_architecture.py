@@ -11,7 +11,7 @@ FILES = {
     ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): file
     for file in sorted((ROOT / "pcces").rglob("*.py"))
 }
-FRONT_DOORS = {"pcces", "pcces.minimize", "pcces.policies"}
+FRONT_DOORS = {"pcces", "pcces.limits", "pcces.minimize", "pcces.policies"}
 # A room may import itself and the rooms below it, nothing beside or above it.
 LEVELS = (
     {"cli"}, {"studies"}, {"front doors"}, {"baselines"}, {"rl", "blackbox"}, {"report", "integrations"}, {"envs"},

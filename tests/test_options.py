@@ -217,6 +217,11 @@ def test_deterministic():
     assert 0.3 < np.mean(twice) < 0.7
 
 
+def test_the_option_of_before_says_what_took_its_place():
+    with pytest.raises(TypeError, match=r"noisy is no option any more: .* deterministic=True"):
+        make_options(noisy=False)
+
+
 def test_a_statement_that_turns_out_to_be_false():
     run = Run(noise=0.1, deterministic=True, max_evaluations=2000)
     assert run.res.certificate.method == "t" and run.res.certificate.grade != "guaranteed"
@@ -325,6 +330,41 @@ def test_objective():
     for wrong in (Probability(), Mean(1.0), "best"):
         with pytest.raises(ValueError, match=r"objective must be|a limit"):
             make_options(objective=wrong)
+
+
+@shows("cautious")
+def test_cautious():
+    """A disc in which it pays to be at the rim, and a measurement with noise: points beyond the rim are what it is about."""
+
+    def search(cautious, noise, limit=0.0):
+        rng, evaluated = np.random.default_rng(0), []
+
+        def fun(X):
+            c = (X**2).sum(1) - 1
+            evaluated.extend(c)
+            return (X[:, 0] - 2) ** 2 + X[:, 1] ** 2, c + noise * rng.standard_normal(len(X))
+
+        res = pcces.minimize(
+            fun, [0.0, 0.0], bounds=[(-2, 2)] * 2, vectorized=True, max_evaluations=800, rng=0, cautious=cautious,
+            limits=limit,
+        )  # fmt: skip
+        return np.array(evaluated), res
+
+    for noise in (0.0, 0.05):
+        (reckless, free), (wary, safe) = search(None, noise), search(0.95, noise)
+        assert np.mean(reckless > 0) > 0.1 > 0.05 > np.mean(wary > 1e-9) and wary.max() < 0.1 < 1 < reckless.max()
+        assert (
+            free.success
+            and safe.success
+            and safe.fun < 1.15
+            and safe.violations.worst[0] < 0.3 < free.violations.worst[0]
+        )
+    above, res = search(0.95, 0.05, "P(> 0) <= 0.1")
+    assert res.success and np.mean(above > -0.05 * 1.28) < 0.05  # the limit's own share counts
+    with pytest.raises(ValueError, match="cautious needs models"):
+        pcces.Optimizer(np.zeros(41), cautious=0.9)
+    with pytest.raises(ValueError, match=r"cautious must lie in \[0.5, 1\), got 0.1"):
+        make_options(cautious=0.1)
 
 
 @shows("max_iterations")

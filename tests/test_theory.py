@@ -252,7 +252,12 @@ def test_options_that_give_up_the_theorem_warn(options, words):
 def test_options_that_keep_it_are_silent():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for options in ({}, {"gamma": 2.0, "shrink": 0.5}, {"samples": "accuracy"}, {"samples": 1, "noisy": False}):
+        for options in (
+            {},
+            {"gamma": 2.0, "shrink": 0.5},
+            {"samples": "accuracy"},
+            {"samples": 1, "deterministic": True},
+        ):
             assert lost_assumptions(make_options(**options)) == []
             pcces.minimize(lambda x: x[0] ** 2, [1.0], max_evaluations=30, rng=0, **options)
 

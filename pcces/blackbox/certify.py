@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pcces.blackbox import limits
+from pcces.blackbox import caution, limits
 from pcces.blackbox.batch import Batch, repeated
 from pcces.blackbox.models.quadratic import local_model
 from pcces.blackbox.state import Answer, Measured, RunState, Test
@@ -70,7 +70,7 @@ def _corrected(search: Search) -> np.ndarray | None:
     if search.shaped:
         noise_there = limits.own_noise(search, measured)  # of which fresh samples say more than the model
         anchored = anchored._replace(model=anchored.model._replace(noise=noise_there))
-        anchored = anchored.raised(limits.outcome_offset(search), limits.tails(search))
+    anchored = limits.asked(search, anchored)
     unsure = np.hypot((1 - trust) * local.model.error, trust * error)
     backoff = limits.margin_for(search, state.budget.left, unsure[1:])
     radius = math.sqrt(n) * spread / local.length
@@ -82,7 +82,7 @@ def _corrected(search: Search) -> np.ndarray | None:
         step, run.multipliers = best
         if np.all(anchored.predict(step[None])[0, 1:] + 0.9 * backoff <= 0):
             break
-    return search.space.project(x + step)
+    return caution.drawn_in(search, search.space.project(x + step)[None])[0]
 
 
 def _fallback(search: Search) -> np.ndarray:

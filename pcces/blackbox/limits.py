@@ -21,6 +21,7 @@ from pcces.core.plans import mean_width, passing_share, spare
 from pcces.core.tails import tail_mean, tail_quantile, tail_share
 
 if TYPE_CHECKING:
+    from pcces.blackbox.models.quadratic import LocalModel
     from pcces.blackbox.search import Search
 
 Ranges = tuple[tuple[float, float], ...]
@@ -95,6 +96,11 @@ def outcome_offset(search: Search) -> np.ndarray:
             low, high = known.values or (0.0, 0.0)
             added[j] = -low - (high - low) * known.limit.share
     return added
+
+
+def asked(search: Search, local: LocalModel) -> LocalModel:
+    """The model of what is minimised and limited, not of means."""
+    return local.raised(outcome_offset(search), tails(search)) if search.shaped else local
 
 
 def tails(search: Search) -> np.ndarray:

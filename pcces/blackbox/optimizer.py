@@ -14,7 +14,7 @@ import scipy
 
 from pcces.blackbox.batch import Batch, Streams
 from pcces.blackbox.models.archive import Archive
-from pcces.blackbox.options import lost_assumptions, make_options, read_strategy
+from pcces.blackbox.options import MODEL_DIMENSION, lost_assumptions, make_options, read_strategy
 from pcces.blackbox.progress import progress_line
 from pcces.blackbox.search import PHASES, Search
 from pcces.blackbox.space import Space
@@ -83,6 +83,11 @@ class Optimizer:
         self.lost_assumptions = lost_assumptions(chosen)  # of the convergence theorem, in words
         rule = chosen.rule
         distribution, uses_models = read_strategy(strategy, preset, space.n)
+        if chosen.cautious is not None and not uses_models:
+            raise ValueError(
+                f"cautious needs models to tell what is safe: strategy 'model', or the default with at most {MODEL_DIMENSION} "
+                f"variables; got strategy {strategy!r}, preset {preset!r} and {space.n} variables"
+            )
         population, normals = chosen.population or default_population(space.n), distribution.normals(space.n)
         own, es = (
             distribution.init(space.z0),

@@ -50,6 +50,7 @@ class Options:
     # What is asked for (pcces.limits)
     objective: Limit = PLAIN  # of what fun gives: its mean, a Quantile or a CVaR is minimised
     limits: tuple[Limit, ...] | None = None  # one for each c, in order; None: the mean of each is at most 0
+    cautious: float | None = None  # evaluate only where the models say, with this probability, that limits are kept
     # Constraints
     eps_c: float = 0.0  # Eq. 4's allowance eps_c sigma_k
     equality_tolerance: float = 1e-4  # an equality h = 0 means |h| <= max(tolerance, eps_c sigma_k)
@@ -97,6 +98,7 @@ class Options:
             self.constraint_range is None or _are_ranges(self.constraint_range),
             f"constraint_range must have a pair of finite numbers, low < high, for each c, got {self.constraint_range}",
         )
+        need(self.cautious is None or 0.5 <= self.cautious < 1, f"cautious must lie in [0.5, 1), got {self.cautious}")
         need(
             isinstance(self.objective, Mean | Quantile | CVaR) and self.objective.at_most == 0,
             f"objective must be Mean(), Quantile(q) or CVaR(alpha) of pcces.limits, got {self.objective!r}",
@@ -166,6 +168,10 @@ def make_options(preset: str = "default", **given: Any) -> Options:
         raise ValueError(f"unknown preset {preset!r}; there are {', '.join(PRESETS)}")
     names = [field.name for field in fields(Options)]
     for name in given:
+        if name == "noisy":
+            raise TypeError(
+                "noisy is no option any more: noise is noticed whenever it shows; say deterministic=True if there is none"
+            )
         if name not in names:
             raise TypeError(f"unknown option {name!r}; {suggestion(name, names)}")
     plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}

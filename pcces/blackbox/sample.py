@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pcces import strategies
-from pcces.blackbox import limits, population
+from pcces.blackbox import caution, limits, population
 from pcces.blackbox.batch import TURNS, Batch
 from pcces.blackbox.models.archive import Archive
 from pcces.blackbox.models.quadratic import LocalModel, local_model
@@ -39,7 +39,8 @@ def ask(search: Search) -> Batch:
         return Batch(lazy if large else np.asarray(lazy), seeds, number, "sample", directions=lazy)
     directions = algorithm.mirrored(strategy.directions(run.strategy, normals.rows(0, half)))
     points = space.project(algorithm.sample_points(run.es.x, run.es.sigma_es, directions))
-    directions = (points - run.es.x) / run.es.sigma_es  # what the projection left of them
+    points = caution.drawn_in(search, points)
+    directions = (points - run.es.x) / run.es.sigma_es  # what is left of them
     return Batch(space.to_x(points), seeds, number, "sample", directions=directions)
 
 
@@ -79,23 +80,19 @@ def tell(search: Search, batch: Batch, outputs: np.ndarray) -> bool:
         backoff = limits.margin(search) + (0.3 if noisy else 1.0) * local.model.error[1:] - limits.allowance(search)
         # While steps are wide, it is looked for from the best samples, too.
         best = es.sigma_es * held[np.lexsort((f, broken))[:2]] if sigma > WIDE else None
-        step = _asked(search, local).step(search.space.half_spaces, radius, backoff, run.multipliers, best)
+        step = limits.asked(search, local).step(search.space.half_spaces, radius, backoff, run.multipliers, best)
     if step is not None:
         kind, d, run.multipliers = "model", step.x / float(es.sigma), step.multipliers
     x_trial = search.space.project(algorithm.trial_point(es, d, search.rule))
+    x_trial = caution.drawn_in(search, x_trial[None])[0]
     state.trial = Trial(x_trial, kind, d, weights, held)
     if local is not None and noisy and search.hard_to_see.any():
-        local = _asked(search, local)
+        local = limits.asked(search, local)
         offsets = np.stack([x_trial - es.x, np.zeros_like(x_trial)])
         farther = 1 + (local.to_u(offsets) ** 2).mean(1)
         doubt = local.model.error * np.sqrt(1 + 0.5 * limits.tails(search) ** 2)
         state.trial.expected, state.trial.doubt = local.predict(offsets), farther[:, None] * doubt
     return True
-
-
-def _asked(search: Search, local: LocalModel) -> LocalModel:
-    """The model of what is minimised and limited, not of means."""
-    return local.raised(limits.outcome_offset(search), limits.tails(search)) if search.shaped else local
 
 
 def _modelled(
@@ -118,7 +115,7 @@ def _modelled(
     if fits is not None and search.options.sigma_es == "adapted":  # sample as widely as the model still fits
         factor = WIDER if fits else 1 / WIDER
         run.spread_floor = min(max(float(es.sigma_es), run.spread_floor) * factor, WIDEST)
-    smooth = _asked(search, local).predict(points - es.x)
+    smooth = limits.asked(search, local).predict(points - es.x)
     if search.shaped:
         smooth -= limits.offset(search)  # which will be added, as to single evaluations
     smooth[~np.isfinite(outputs[:, 0])] = np.inf

@@ -170,7 +170,11 @@ class Search:
     def _another_run(self) -> bool:
         """Keep the end of this run and begin another one elsewhere, if that is wanted and affordable."""
         state, space, options = self.state, self.space, self.options
-        if not options.restarts or state.budget.left - self.reserve() < 0.15 * self.max_evaluations:
+        if (
+            not options.restarts
+            or options.cautious is not None
+            or state.budget.left - self.reserve() < 0.15 * self.max_evaluations
+        ):
             return False
         ends = [*state.ends, self._this_end()]
         worths = [limits.worth(self, end.estimate) for end in ends]
