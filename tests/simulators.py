@@ -144,6 +144,10 @@ class Brisk(Slow):
     pause = 0.001
 
 
+def effort(observation: np.ndarray, action: Any, info: dict) -> list[float]:
+    return [float(np.abs(action).mean()), info["cost"]]
+
+
 def late_cost(observation: np.ndarray, action: Any, info: dict) -> tuple[float, float]:
     return float(observation[0] > 0.5), float(abs(action[0]))
 

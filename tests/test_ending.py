@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -123,7 +124,8 @@ def test_a_full_disk_stops_a_training_in_words_and_says_how_to_go_on(tmp_path, m
     said = done.stderr.splitlines()[-2:]
     assert said[0] == "error: the disk is full: run/checkpoint.npz could not be written"
     assert (
-        said[1] == f"stopped after 2 iterations; go on with: pcces train CartPole-v0 --out {tmp_path / 'run'} --resume"
+        said[1] == "stopped after 2 iterations (the last 2 could not be kept); go on with: pcces train CartPole-v0 "
+        f"--out {tmp_path / 'run'} --resume"
     )
     monkeypatch.undo()
     assert here("train", "CartPole-v0", "--out", tmp_path / "run", "--resume").exit_code in (0, 1)
@@ -221,9 +223,16 @@ def test_an_interrupted_evaluation_ends_with_the_code_of_interrupts(trained):
 def test_a_cost_beyond_its_bounds_is_seen_at_once_and_told_in_its_own_units(noisy):
     done = pcces("train", "noisy:Noisy-v0", "--threshold", 50, "--cost-bounds", "0,1", "--workers", 1, *FEW, cwd=noisy)
     assert done.returncode == 2 and "Traceback" not in done.stderr and "certifying" not in done.stderr
-    last = [line for line in done.stderr.splitlines() if line.startswith("error: ")][-1]
+    last, advice = done.stderr.splitlines()[-2:]
     assert last.startswith("error: a step of noisy:Noisy-v0 cost 7.5 (in the episode of seed ")
     assert last.endswith("said to cost 0 to 1: give other cost_bounds (--cost-bounds), or none")
+    advice = advice.removeprefix("stopped after 0 iterations; go on with: ").replace("LOW,HIGH", "0,8")
+    program, *words = shlex.split(advice)
+    assert program == "pcces" and words[-2:] == ["--cost-bounds", "0,8"]
+    done = pcces(*words, cwd=noisy)
+    assert done.returncode in (0, 1) and "CERTIFIED" in done.stdout
+    again = pcces(*words[:-1], "0,9", cwd=noisy)  # it is finished: its certificate is about 0 to 8
+    assert again.returncode == 2 and "cost_bounds = [0.0, 8.0], but [0.0, 9.0] is asked for" in again.stderr
 
 
 BAD = [

@@ -1,5 +1,6 @@
 """Files that come from strangers: nothing is run, nothing is followed, and no more is read than makes sense."""
 
+import errno
 import io
 import json
 import os
@@ -10,6 +11,7 @@ import zipfile
 import numpy as np
 import pytest
 
+from pcces.cli.ending import in_words
 from pcces.support import files
 from pcces.support.text import printable
 
@@ -105,6 +107,20 @@ def test_a_link_is_replaced_and_not_followed(tmp_path):
     (tmp_path / "report.html").symlink_to(precious)
     files.write_atomically(tmp_path / "report.html", b"new")
     assert precious.read_text() == "mine" and not (tmp_path / "report.html").is_symlink()
+
+
+def test_an_error_names_what_could_not_be_written_and_leaves_what_was_there(tmp_path, monkeypatch):
+    (tmp_path / "metrics.csv").write_text("old")
+
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match=r"metrics\.csv") as raised:
+        files.write_atomically(tmp_path / "metrics.csv", b"new")
+    assert in_words(raised.value) == f"the disk is full: {tmp_path / 'metrics.csv'} could not be written"
+    assert [file.name for file in tmp_path.iterdir()] == ["metrics.csv"]
+    assert (tmp_path / "metrics.csv").read_text() == "old"
 
 
 def test_whether_a_file_can_be_written_is_known_before_it_is(tmp_path):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import simulators
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,12 +21,16 @@ pytest.importorskip("mujoco")
 import gymnasium
 from gymnasium.utils.env_checker import check_env
 
+import pcces
 from pcces.envs import safety
+from pcces.envs.lookup import resolve, simulator_of_run
 from pcces.envs.safety import Button, Buttons, Car, Goal, Gremlins, Hazards, Point, SafetyBatch, SafetyEnv, Scene, Vases
 from pcces.envs.safety.drive import Driver
 from pcces.envs.safety.layout import LegacyStream, Placement, sample_goal, sample_layout
 from pcces.envs.safety.lidar import lidar
 from pcces.envs.safety.render import SceneView, TopView
+from pcces.envs.safety.simulator import safety_simulator
+from pcces.envs.simulator import simulator
 
 TASKS = ["PointGoal1", "PointButton1", "CarGoal1"]
 SIZES = {"PointGoal1": 60, "PointButton1": 76, "CarGoal1": 72}
@@ -506,3 +513,43 @@ def test_missing_mujoco_is_explained_before_any_work(use: str) -> None:
 def test_groups_without_room_are_named() -> None:
     with pytest.raises(ValueError, match="no room for 30 rocks"):
         sample_layout([Placement("rocks", 30, 0.5)], 1.0, LegacyStream(0))
+
+
+# -- as a simulator to train on --------------------------------------------------------------------------------------------
+
+
+def test_a_run_folder_holds_what_was_changed_in_a_scene() -> None:
+    made = replace(safety_simulator("PointGoal1", hazards=2, extent=2.0), max_steps=30, cost_bounds=(0.0, 2.0))
+    kept = json.loads(json.dumps(made.to_dict()))
+    again = simulator_of_run(made.name, kept, None)
+    assert type(again) is type(made) and again == made and again.options == {"hazards": 2, "extent": 2.0}
+    assert again.scene.extent == 2.0 and [kind.count for kind in again.scene.kinds] == [1, 2, 1]
+    other = simulator("pcces/PointGoal1-v0", hazards=2, extent=2.0, max_steps=30)
+    again = simulator_of_run(other.name, other.to_dict(), None)
+    assert again.options == other.options and again.max_steps == 30 and again.scene.extent == 2.0
+    kept["options"] = {"hazards": 0}  # one lidar less
+    with pytest.raises(ValueError, match=r"has 44 observations .*, but in the run's folder it has 60"):
+        simulator_of_run(made.name, kept, None)
+    kept["options"] = {"hazards": 10**9}
+    with pytest.raises(ValueError, match="hazards must be a whole number from 0 to 1000, got 1000000000"):
+        simulator_of_run(made.name, kept, None)
+
+
+def test_a_scene_takes_a_cost_function(tmp_path) -> None:
+    named, engine = resolve("PointGoal1-v0", "local", cost=simulators.effort)
+    changed = resolve(safety_simulator("PointGoal1", hazards=2), "local", cost=simulators.effort)[0]
+    for asked in (named, changed):
+        assert asked.cost_names == ("cost0", "cost1") and asked.thresholds == () and asked.cost_bounds is None
+    assert engine == "local" and named.scene != changed.scene and changed.entropy_bounds == (-1000.0, 5000.0)
+    run = pcces.train(
+        replace(changed, max_steps=5), threshold=(5.0, 5.0), out=tmp_path / "run", iterations=1, population=4,
+        initial_tries=1, episodes=2, metric_episodes=2, certify_episodes=4, workers=1, hidden=(4,), report=False,
+    )  # fmt: skip
+    assert 0 < run.final["costs"][0] <= 5 and run.final["costs"][1] <= 5
+    with pytest.raises(ValueError, match=r"came from a function.*give it again"):
+        pcces.load(tmp_path / "run").evaluate(2)
+    again = pcces.load(tmp_path / "run", cost=simulators.effort)
+    assert again.task.options == {"hazards": 2} and [kind.count for kind in again.task.scene.kinds] == [1, 2, 1]
+    assert again.evaluate(3, engine="ray") == run.evaluate(3)  # workers of either kind play the same
+    with pytest.raises(ValueError, match="with options or a cost function, which the engine device does not know"):
+        again.evaluate(3, engine="device")

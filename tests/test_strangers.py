@@ -1,6 +1,7 @@
 """Run folders from strangers: they run no code, touch nothing outside, and what is wrong with them is said in words."""
 
 import json
+import shlex
 import shutil
 import sys
 
@@ -154,3 +155,15 @@ def test_all_policies_kept_with_the_results_still_load():
 
     folders = [file.parent for file in Path("results/policies").glob("*/config.json")]
     assert len(folders) >= 13 and all(pcces.load(folder).certificate.holds for folder in folders)
+
+
+def test_what_is_said_to_be_typed_does_no_more_than_it_says(tmp_path):
+    """A folder and a task may be called anything; a shell must see one word where they stand."""
+    folder = finished(tmp_path / "run; rm -rf $HOME", "CartSafe-v0")
+    edited(folder, task="CartSafe-v0")
+    (folder / "policy.npz").unlink()
+    done = here("evaluate", folder)
+    advice = done.stderr.partition("go on with: ")[2]
+    assert done.exit_code == 2 and shlex.split(advice) == [
+        "pcces", "train", "CartSafe-v0", "--out", str(folder), "--resume",
+    ]  # fmt: skip

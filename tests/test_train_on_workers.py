@@ -18,7 +18,7 @@ from test_engines import alive, wait_until
 
 import pcces
 from pcces.envs.lookup import resolve
-from pcces.envs.simulator import simulator
+from pcces.envs.simulator import CostBoundsError, simulator
 from pcces.policies import prepare
 
 HERE = Path(__file__).parent
@@ -357,3 +357,26 @@ def test_a_driver_killed_twenty_times_at_random_moments_ends_at_the_same_policy_
     assert len(seen) > 5 and same_policy(a, b)
     assert a.metrics["return"] == b.metrics["return"] and a.certificate == b.certificate
     assert len(orphans) > 20 and wait_until(lambda: not any(map(alive, orphans)))
+
+
+def test_what_stops_a_training_costs_none_of_its_iterations(costly, tmp_path):
+    """A cost beyond what was said, at a moment when the last checkpoint is old: it goes on with other bounds to the same end."""
+    whole, _ = costly
+
+    def rise(runs):
+        if len(runs[0].metrics["return"]) == 2:
+            raise CostBoundsError("a step cost more")
+
+    asked = dict(cost=simulators.late_cost, threshold=(30, 40), workers=1, **TINY)
+    options = asked | dict(seed=3, out=tmp_path / "run")
+    training = prepare("tests/Line-v0", [3], out=[tmp_path / "run"], cost_bounds=(0, 1.5), **asked)
+    with pytest.raises(CostBoundsError):
+        training.run(False, rise)
+    assert (training.done, training.kept) == (2, 2)
+    with pytest.raises(ValueError, match=r"cost_bounds = \[0.0, 1.5\], but None is asked for"):
+        pcces.train("tests/Line-v0", resume=True, **options)
+    run = pcces.train("tests/Line-v0", resume=True, cost_bounds=(0, 2), **options)
+    assert run.metrics["return"] == whole.metrics["return"] and run.certificate.method == "betting"
+    assert pcces.load(tmp_path / "run").task.cost_bounds == (0.0, 2.0)
+    with pytest.raises(ValueError, match=r"cost_bounds = \[0.0, 2.0\], but \[0.0, 3.0\] is asked for"):
+        pcces.train("tests/Line-v0", resume=True, cost_bounds=(0, 3), **options)

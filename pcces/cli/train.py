@@ -126,6 +126,7 @@ def train(
     }  # fmt: skip
     training: Training | None = None
     folder = out or Path()
+    kept_apart = given(cost=cost, ray_address=ray_address, tensorboard=tensorboard or None)  # from the folder
     try:
         with refusing():
             callback = TensorBoard() if tensorboard else None
@@ -143,15 +144,15 @@ def train(
             training = prepare(task, numbers, out=folder if together else [folder], resume=resume, **asked)
         training.run(progress=True, callback=callback)
     except KeyboardInterrupt:
-        interrupted(task, training, folder)
-    except CostBoundsError as error:
-        say(f"error: {printable(error)}")
-        raise typer.Exit(REFUSED) from error
-    except (OSError, MemoryError, PoolError) as error:
+        interrupted(task, training, folder, kept_apart)
+    except (CostBoundsError, OSError, MemoryError, PoolError) as error:
         say(f"error: {in_words(error)}")
+        beyond = isinstance(error, CostBoundsError)
         if training is not None:
-            say(f"stopped after {training.done} iterations; go on with: {again(task, folder)}")
-        raise typer.Exit(FAILED) from error
+            simulated = beyond and training.runs[0].config["simulator"] is not None
+            onwards = again(task, folder, kept_apart | ({"cost_bounds": "LOW,HIGH"} if simulated else {}))
+            say(f"stopped after {so_far(training)}; go on with: {onwards}")
+        raise typer.Exit(REFUSED if beyond else FAILED) from error
     conclude(training.runs, folder, as_json)
 
 
@@ -223,12 +224,25 @@ def resumed(task: str, path: Path, asked: dict[str, Any]) -> dict[str, Any]:
     return kept | limits | settings | asked
 
 
-def again(task: str, folder: Path) -> str:
-    """What to type to go on."""
-    return shlex.join(["pcces", "train", task, "--out", str(folder), "--resume"])
+def again(task: str, folder: Path, kept_apart: dict[str, Any]) -> str:
+    """What to type to go on.
+
+    >>> again("mill:Mill-v0", Path("a run"), {"cost": "mill:cost"})
+    "pcces train mill:Mill-v0 --out 'a run' --resume --cost mill:cost"
+    """
+    words = ["pcces", "train", task, "--out", str(folder), "--resume"]
+    for name, value in kept_apart.items():
+        words += [f"--{name.replace('_', '-')}"] + ([] if value is True else [str(value)])
+    return printable(shlex.join(words))
 
 
-def interrupted(task: str, training: Training | None, folder: Path) -> NoReturn:
+def so_far(training: Training) -> str:
+    """How long a training was, and how much of that it can go on from."""
+    lost = training.done - training.kept
+    return f"{training.done} iterations" + (f" (the last {lost} could not be kept)" if lost else "")
+
+
+def interrupted(task: str, training: Training | None, folder: Path, kept_apart: dict[str, Any]) -> NoReturn:
     """Say what is left and how to go on, and end."""
     if training is None:
         say("\ninterrupted before anything was done")
@@ -236,7 +250,7 @@ def interrupted(task: str, training: Training | None, folder: Path) -> NoReturn:
         report = shlex.join(["pcces", "report", str(folder)])
         say(f"\ninterrupted while its report was written; the training is finished, and this writes it: {report}")
     else:
-        say(f"\ninterrupted after {training.done} iterations; go on with: {again(task, folder)}")
+        say(f"\ninterrupted after {so_far(training)}; go on with: {again(task, folder, kept_apart)}")
     if "ray" in sys.modules:
         sys.modules["ray"].shutdown()
     os._exit(INTERRUPTED)  # at once: a compilation that still runs in the background cannot be stopped

@@ -10,7 +10,7 @@ from typing import Any
 from pcces.engines import ENGINES
 from pcces.envs.making import gymnasium_id, make_gymnasium
 from pcces.envs.registry import ALIASES, UnknownTaskError, in_jax, make, own_id, robot_of, scene_of, velocity_id
-from pcces.envs.simulator import CostFunction, Simulator, checked_cost_bounds, simulator
+from pcces.envs.simulator import CostFunction, Simulator, checked_cost_bounds, simulator, with_cost
 from pcces.envs.task import Task
 
 
@@ -99,13 +99,13 @@ def _in_gymnasium(name: str) -> bool:
 
 def _by_workers(task: str | Task | Simulator, cost: CostFunction | None) -> Simulator:
     if isinstance(task, Simulator):
-        return task if cost is None else simulator(task.name, cost, **task.options)
+        return task if cost is None else with_cost(task, cost)
     if isinstance(task, Task) or in_jax(task):
         return _step_by_step(make(task), cost)
-    if cost is None and (scene := scene_of(task)):
+    if scene := scene_of(task):
         from pcces.envs.safety.simulator import safety_simulator
 
-        return safety_simulator(scene)
+        return _by_workers(safety_simulator(scene), cost)
     if cost is None and robot_of(task):
         from pcces.envs.velocity import velocity_simulator
 
@@ -149,8 +149,9 @@ def task_of_run(name: str) -> Task:
 
 def simulator_of_run(name: str, data: dict[str, Any], cost: CostFunction | None) -> Simulator:
     """The simulator of a run folder, from what `Simulator.to_dict` gave."""
-    if not data["cost_function"] and (scene := scene_of(name)):
-        from pcces.envs.safety.simulator import safety_simulator
+    kept = Simulator.from_dict(name, data, cost)
+    if scene_of(name):
+        from pcces.envs.safety.simulator import scene_of_run
 
-        return safety_simulator(scene)
-    return Simulator.from_dict(name, data, cost)
+        return scene_of_run(kept)
+    return kept

@@ -258,10 +258,7 @@ def simulator(
         costs = _probe(env, cost)
     finally:
         env.close()
-    count = 0 if costs is None else np.size(np.asarray(costs, dtype=float))
-    names = cost_names or (("cost",) if count == 1 else tuple(f"cost{i}" for i in range(count)))
-    if len(names) != count:
-        raise ValueError(f"{name} has {count} costs, but {len(names)} cost_names were given: {', '.join(names)}")
+    names = _names(name, costs, cost_names)
     if thresholds is None:
         limits: tuple[float, ...] = ()
     else:
@@ -270,6 +267,25 @@ def simulator(
         name, int(observations.shape[0]), head, int(limit), names, limits, checked_cost_bounds(cost_bounds),
         ENTROPY_BOUNDS.get(name, (-math.inf, math.inf)), spec.reward_threshold, cost, options, spec,
     )  # fmt: skip
+
+
+def with_cost(task: Simulator, cost: CostFunction) -> Simulator:
+    """The same simulator, whose steps cost what `cost(observation, action, info)` says."""
+    env = task.make()
+    try:
+        names = _names(task.name, _probe(env.env, cost))
+    finally:
+        env.close()
+    return replace(task, cost=cost, cost_names=names, thresholds=(), cost_bounds=None)
+
+
+def _names(name: str, costs: Any, given: tuple[str, ...] | None = None) -> tuple[str, ...]:
+    """What the costs of a step are called, if they were given as many names as there are."""
+    count = 0 if costs is None else np.size(np.asarray(costs, dtype=float))
+    names = given or (("cost",) if count == 1 else tuple(f"cost{i}" for i in range(count)))
+    if len(names) != count:
+        raise ValueError(f"{name} has {count} costs, but {len(names)} cost_names were given: {', '.join(names)}")
+    return names
 
 
 def checked_cost_bounds(bounds: tuple[float, float] | None) -> tuple[float, float] | None:

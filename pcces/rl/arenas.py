@@ -66,9 +66,16 @@ def worker_arena(run: Run, engine: str, workers: int | None, address: str | None
 
 def elsewhere(run: Run, engine: str | None) -> Run:
     """The run with its task as another engine plays it: a policy trained in JAX, say, on the simulator it is meant for."""
+    here = run.task
     if engine is None or engine == run.config.get("engine", "device"):
         return run
-    task, here = resolve_again(run.config["task"], engine), run.task
+    if isinstance(here, Simulator) and engine in ("local", "ray"):
+        return run  # with its options and its cost function, as workers of either kind play it
+    if isinstance(here, Simulator) and (here.options or here.cost is not None):
+        raise ValueError(
+            f"{here.name} was made with options or a cost function, which the engine {engine} does not know"
+        )
+    task = resolve_again(run.config["task"], engine)
     if (task.observation_size, task.actions) != (here.observation_size, here.actions):
         raise ValueError(
             f"{task.name} has {task.observation_size} observations and the actions {task.actions} there, but the policy is "

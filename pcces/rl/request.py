@@ -111,7 +111,7 @@ class Request:
                 "certify_episodes": episodes,
                 "settings": settings.to_dict(),
             }
-            _check_folder(path, config, self.resume)
+            _check_folder(path, config, self.resume, self.iterations)
             runs.append(Run(config | {"versions": versions()}, task, shape, problem, path=path))
         return runs
 
@@ -183,8 +183,16 @@ def whole(name: str, value: Any) -> int:
         raise ValueError(f"{name} must be a whole number, got {value!r}") from error
 
 
-def _check_folder(path: Path | None, config: dict[str, Any], resume: bool) -> None:
-    """That a new run has a folder to itself, and one that goes on is what is asked for, however long."""
+def complete(path: Path, iterations: int) -> bool:
+    """Whether a run has its policy, and was as long as it should be."""
+    return (path / "policy.npz").exists() and read_config(path)["settings"]["iterations"] >= iterations
+
+
+def _check_folder(path: Path | None, config: dict[str, Any], resume: bool, iterations: int) -> None:
+    """That a new run has a folder to itself, and one that goes on is what is asked for, however long.
+
+    What a step can cost may turn out to be more than was thought: the search does not depend on it, the certificate does.
+    """
     if path is None:
         return
     check_free(path)
@@ -196,6 +204,9 @@ def _check_folder(path: Path | None, config: dict[str, Any], resume: bool) -> No
     before = read_config(path)
     as_json = json.loads(json.dumps(config))
     as_json["settings"]["iterations"] = before["settings"]["iterations"]
+    was, now = before.get("simulator") or {}, as_json["simulator"] or {}
+    if was.get("cost_bounds") and now.get("cost_bounds") and not complete(path, iterations):
+        now["cost_bounds"] = was["cost_bounds"]
     check_same(path, before, as_json)
 
 

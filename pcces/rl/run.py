@@ -14,6 +14,7 @@ import csv
 import io
 import json
 import math
+import shlex
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -28,6 +29,7 @@ from pcces.rl.policy import Policy, forward
 from pcces.rl.problem import Problem
 from pcces.rl.seeds import checked_seed
 from pcces.support import files as storage
+from pcces.support.text import printable
 
 if TYPE_CHECKING:
     from pcces.envs.simulator import Simulator
@@ -130,9 +132,16 @@ class Run:
     def trained(self) -> tuple[np.ndarray, Normalizer]:
         """The policy's parameters and normalisation; an error that says how to go on if the run is not finished."""
         if self.x is None or self.normalizer is None:
-            where = f"; go on with: pcces train {self.config['task']} --out {self.path} --resume" if self.path else ""
+            where = f"; go on with: {self.again()}" if self.path else ""
             raise ValueError(f"this run is not finished, so it has no policy yet{where}")
         return self.x, self.normalizer
+
+    def again(self) -> str:
+        """What to type to go on with this run."""
+        words = ["pcces", "train", self.config["task"], "--out", str(self.path), "--resume"]
+        if (self.config.get("simulator") or {}).get("cost_function"):
+            words += ["--cost", "MODULE:FUNCTION"]
+        return printable(shlex.join(words))
 
     def keeps_limits(self) -> bool:
         """Whether the means over the certificate's episodes keep all limits, which is less than a certificate says."""

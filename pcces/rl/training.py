@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import math
+import shlex
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,11 @@ from pcces.rl import certify, checkpoints
 from pcces.rl.algorithm import Algorithm
 from pcces.rl.arenas import arena_and_engine
 from pcces.rl.checkpoints import Checkpoint
-from pcces.rl.folder import load, read_config
+from pcces.rl.folder import load
 from pcces.rl.iterates import Candidates
 from pcces.rl.problem import Problem
 from pcces.rl.progress import TrainingProgress
-from pcces.rl.request import Request, check_unused
+from pcces.rl.request import Request, check_unused, complete
 from pcces.rl.run import Run, summary
 from pcces.rl.seeds import certify_seed
 from pcces.support.interrupt import uninterrupted
@@ -55,6 +56,7 @@ class Training:
         self.started = time.perf_counter()
         self.spent = 0.0
         self.states: Any = None
+        self.kept = 0  # iterations that the checkpoints have
         self.locks = ExitStack()  # on the folders, for as long as this lasts
         if self.finished:
             return
@@ -76,7 +78,7 @@ class Training:
         """The training that is asked for, at its beginning or where it was left."""
         runs, iterations = request.runs(), request.iterations
         paths = [path for path in request.paths if path is not None]
-        if request.resume and all(_complete(path, iterations) for path in paths):
+        if request.resume and all(complete(path, iterations) for path in paths):
             return cls([load(path) for path in paths], request.algorithm, together=request.together)
         with ExitStack() as locks:
             for path in paths:
@@ -122,7 +124,10 @@ class Training:
                     shown.say(f"certifying on fresh episodes ({i + 1}/{len(self.runs)})")
                     self._certify(i)
             except KeyboardInterrupt:
-                if self.states is not None:
+                self.checkpoint()
+                raise
+            except Exception:
+                with suppress(OSError):  # the reason may be a full disk
                     self.checkpoint()
                 raise
             finally:
@@ -138,9 +143,12 @@ class Training:
         while self.done < self.iterations:
             count = min(self.engine.chunk, self.iterations - self.done)
             states, metrics = self.engine.advance(self.states, count)
+            for run, costs in zip(self.runs, metrics["costs"]):
+                check_cost_sums(run.task, np.moveaxis(costs, -1, 0))
             with uninterrupted():  # states and metrics belong together
-                self.states = states
+                self.states = None
                 self._note(metrics, count)
+                self.states = states
             shown.update()
             if callback is not None:
                 callback(self.runs)
@@ -168,8 +176,8 @@ class Training:
                 report.write(runs, folder / REPORT, film=ordinary_film if filmed else None)
             except Exception as error:
                 log.warning(
-                    "the training is finished, but its report could not be written (%s: %s); to write it: pcces report %s",
-                    type(error).__name__, error, folder,
+                    "the training is finished, but its report could not be written (%s: %s); to write it: %s",
+                    type(error).__name__, error, shlex.join(["pcces", "report", str(folder)]),
                 )  # fmt: skip
 
     def _note(self, metrics: dict[str, Any], count: int) -> None:
@@ -182,7 +190,6 @@ class Training:
                 self.candidates[i].add(mine["x"][k], mine["mean"][k], mine["std"][k], fresh, self.moved[i])
                 self.moved[i] = bool(mine.get("moved", mine["success"])[k])
                 done = self.done_of(run)
-                check_cost_sums(run.task, mine["costs"][k])
                 line = {"iteration": done} | flat(run.problem, mine, k)
                 before = run.metrics.get("steps", [0.0])
                 line["steps"] += before[-1] if before else 0.0
@@ -215,7 +222,9 @@ class Training:
     # -- checkpoints ---------------------------------------------------------------------------------------------------
 
     def checkpoint(self) -> None:
-        """Write what every run needs to go on from here to the same end."""
+        """Write what every run needs to go on from here to the same end, if there is anything yet."""
+        if self.states is None:
+            return
         seconds = self.spent + time.perf_counter() - self.started
         parts = leaves(self.states)
         now = [
@@ -227,17 +236,13 @@ class Training:
                 if run.path is not None:
                     run.save_metrics()
             checkpoints.write(self.runs, now)
+            self.kept = self.done
 
     def _restore(self, kept: list[Checkpoint]) -> None:
         self.states = checkpoints.stacked(self.engine.template(), kept)
         for i, checkpoint in enumerate(kept):
             self.candidates[i].restore(checkpoint.candidates)
-            self.moved[i], self.spent = checkpoint.moved, checkpoint.seconds
-
-
-def _complete(path: Path, iterations: int) -> bool:
-    """Whether a run has its policy, and was as long as it should be."""
-    return (path / "policy.npz").exists() and read_config(path)["settings"]["iterations"] >= iterations
+            self.moved[i], self.spent, self.kept = checkpoint.moved, checkpoint.seconds, checkpoint.done
 
 
 def check_cost_sums(task: Task | Simulator, costs: np.ndarray) -> None:

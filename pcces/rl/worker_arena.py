@@ -77,7 +77,7 @@ class WorkerArena:
         self.watch: Watch | None = None
         self._said: Counter[str] = Counter()
         self._failed = 0  # episodes, in this iteration
-        kind = BatchedWorker if hasattr(task, "make_batch") else EpisodeWorker
+        kind = BatchedWorker if hasattr(task, "make_batch") and task.cost is None else EpisodeWorker
         self.worker = kind(task, policy, discount, search, step_timeout)
         self.pool = pool(Recipe(self.worker))
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import inspect
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pcces.envs.registry import scene_of
-from pcces.envs.simulator import Environment, Simulator
+from pcces.envs.simulator import Environment, Simulator, forgotten
 from pcces.envs.task import Continuous
 
 from .tasks import NAMES, Scene, scene
@@ -22,6 +23,8 @@ class SafetySimulator(Simulator):
         """The same: the scene says all. An error where there is no MuJoCo, which every episode would fail for."""
         from . import model  # noqa: F401
 
+        if self.cost is forgotten:
+            super().known()
         return self
 
     def make_batch(self, count: int) -> Any:
@@ -59,5 +62,22 @@ def safety_simulator(name: str, **changes: Any) -> SafetySimulator:
         (25.0,),
         (0.0, 1.0),
         (-1000.0, 5000.0),
+        options=changes,
         scene=made,
+    )
+
+
+def scene_of_run(kept: Simulator) -> Simulator:
+    """The same as one of our scenes, if it is one: what a run folder holds says which, and what was changed in it."""
+    name = scene_of(kept.name)
+    if name is None or not set(kept.options) <= set(inspect.signature(scene).parameters) - {"name"}:
+        return kept
+    made = safety_simulator(name, **kept.options)
+    if (made.observation_size, made.actions) != (kept.observation_size, kept.actions):
+        raise ValueError(
+            f"{kept.name} has {made.observation_size} observations and 2 actions, but in the run's folder it has "
+            f"{kept.observation_size} and the actions {kept.actions}"
+        )
+    return replace(
+        made, max_steps=kept.max_steps, cost_names=kept.cost_names, cost_bounds=kept.cost_bounds, cost=kept.cost
     )

@@ -5,6 +5,7 @@ A task sees the whole batch as arrays (``World``), so one environment and a thou
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -150,8 +151,8 @@ class Scene:
         names = [kind.name for kind in self.kinds]
         if len(set(names)) < len(names):
             raise ValueError(f"each kind of object may appear once, with its count; got {', '.join(names)}")
-        if self.extent <= 0:
-            raise ValueError(f"extent must be positive, not {self.extent}")
+        if not (isinstance(self.extent, int | float) and 0 < self.extent < math.inf):
+            raise ValueError(f"extent must be a positive number, not {self.extent!r}")
 
     @property
     def kinds(self) -> tuple[Objects, ...]:
@@ -185,6 +186,7 @@ _LEVELS: dict[str, tuple[tuple[float, tuple[Objects, ...]], ...]] = {
 }
 _COUNTED: dict[str, type[Objects]] = {kind.name: kind for kind in (Hazards, Vases, Gremlins)}
 NAMES = SCENES
+MOST_OBJECTS = 1000  # of a kind
 
 
 def scene(
@@ -204,6 +206,10 @@ def scene(
     match = re.fullmatch(r"([A-Z][a-z]+)([A-Z][a-z]+)([0-9])", name)
     if name not in NAMES or match is None:
         raise ValueError(f"there is no scene {name!r}; choose one of {', '.join(NAMES)}")
+    for kind, count in {"hazards": hazards, "vases": vases, "gremlins": gremlins, "buttons": buttons}.items():
+        least = 1 if kind == "buttons" else 0
+        if count is not None and not (isinstance(count, int) and least <= count <= MOST_OBJECTS):
+            raise ValueError(f"{kind} must be a whole number from {least} to {MOST_OBJECTS}, got {count!r}")
     agent, task_name, level = match.groups()
     width, objects = _LEVELS[task_name][int(level)]
     kinds = {kind.name: kind for kind in objects}
