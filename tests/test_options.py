@@ -270,14 +270,17 @@ def test_incumbent():
         Run(noise=0.3, samples=4, incumbent=how, max_evaluations=600, strategy="gaussian")
         for how in ("kept", "fresh", "pooled")
     )
+    assert min(len(run.phase("trial")) for run in (kept, fresh, pooled)) > 5
     assert all(batch.at_trial == len(batch) for batch in kept.phase("trial"))  # the old estimate is never renewed
     for run in (fresh, pooled):
         assert all(batch.at_trial == len(batch) // 2 for batch in run.phase("trial"))
     assert set(fresh.history["samples_incumbent"]) == {4}
     assert pooled.history["samples_incumbent"].max() > 8
     stays = np.flatnonzero(~kept.history["success"].astype(bool)[1:]) + 1
+    assert stays.size > 3
     assert np.array_equal(kept.history["fun"][stays], kept.history["fun"][stays - 1])
     stays = np.flatnonzero(~fresh.history["success"].astype(bool)[1:]) + 1
+    assert stays.size > 3
     assert not np.any(fresh.history["fun"][stays] == fresh.history["fun"][stays - 1])
 
 

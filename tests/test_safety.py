@@ -100,7 +100,7 @@ def test_wrong_use_is_explained() -> None:
         SafetyEnv("DoggoGoal1")
     with pytest.raises(ValueError, match="has no buttons"):
         SafetyEnv("CarGoal1", buttons=2)
-    with pytest.raises(ValueError, match="at least 1, not -1"):
+    with pytest.raises(ValueError, match="hazards must be a whole number from 0 to 1000, got -1"):
         SafetyEnv("CarGoal1", hazards=-1)
     with pytest.raises(ValueError, match="counts change a scene given by name"):
         SafetyEnv(safety.scene("CarGoal1"), hazards=1)
