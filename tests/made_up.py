@@ -33,7 +33,7 @@ def study(folder, first_seed=0, seeds=3, **returns):
     arms = {(arm.algorithm, arm.preset): arm for arm in EXPERIMENTS["entropy"].arms if arm.task == "CartPole-v0"}
     for name, mean in returns.items():
         algorithm, _, preset = name.partition("_")
-        arm = arms[algorithm, preset or "default"]
+        arm = arms[algorithm, preset.replace("_", "-") or "default"]
         store.add(arm, [record(first_seed + i, mean + i) for i in range(seeds)], WHERE)
     return store
 

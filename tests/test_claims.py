@@ -18,12 +18,12 @@ from pcces.studies.verdicts import answer, judged
 
 
 def test_a_claim_of_higher_returns_is_judged_by_intervals(tmp_path):
-    store = study(tmp_path, pcces=100.0, pcces_paper=50.0, openes=90.0, asebo=100.0)
+    store = study(tmp_path, pcces=100.0, pcces_paper_literal=50.0, openes=90.0, asebo=100.0)
     e = about(store)
     words, finding = judged(e, results_of(e, store))
     assert words == "reproduced" and [part.holds for part in finding.parts] == [True, True]
     assert "higher in 1" in finding.parts[0].said and "no clear difference in 1" in finding.parts[1].said
-    assert any("paper preset" in line and "lower in 1" in line for line in finding.remarks)
+    assert any("paper-literal preset" in line and "lower in 1" in line for line in finding.remarks)
     assert any("2 comparisons" in line and "clearly higher in 1, lower in 0" in line for line in finding.remarks)
     most = claims.higher_on_most(e, results_of(e, store))
     assert most.verdict == "not reached" and "on 0 of 1 tasks" in most.parts[-1].said

@@ -347,7 +347,10 @@ BAD = [
     (["CartSafe-v0", "--threshold", "3", "--threshold", "4"], "has 1 costs (off_centre), got 2 thresholds"),
     (["CartSafe-v0", "--threshold", "nan"], "a threshold must be a finite number"),
     (["CartSafe-v0", "--algorithm", "sgd"], "unknown algorithm 'sgd'"),
-    (["CartSafe-v0", "--preset", "best"], "unknown preset 'best'; there are default, batches, paper, noisy"),
+    (
+        ["CartSafe-v0", "--preset", "best"],
+        "unknown preset 'best'; there are default, batches, paper, paper-literal, noisy",
+    ),
     (["CartSafe-v0", "--engine", "gpu"], "unknown engine 'gpu'"),
     (["CartSafe-v0", "--workers", "4"], "the device engine uses every core by itself"),
     (["CartSafe-v0", "--iterations", "0"], "iterations must be at least 1"),

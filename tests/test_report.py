@@ -406,7 +406,7 @@ def test_the_report_of_a_run_is_readable_on_a_phone_in_both_schemes(visit, run, 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_page_of_a_study_works_in_a_browser(visit, tmp_path, scheme):
-    store = study(tmp_path, FIRST_SEED, 10, pcces=100.0, pcces_paper=60.0, openes=90.0, asebo=110.0)
+    store = study(tmp_path, FIRST_SEED, 10, pcces=100.0, pcces_paper_literal=60.0, openes=90.0, asebo=110.0)
     done = CliRunner().invoke(app, ["report", str(store.folder), "--figures", str(tmp_path / "figures")])
     assert done.exit_code == 0, done.output
     assert (tmp_path / "figures" / "entropy.png").exists() and (tmp_path / "figures" / "entropy.pdf").exists()

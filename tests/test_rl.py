@@ -218,7 +218,7 @@ def test_a_trial_point_gets_the_benefit_of_the_doubt_about_f():
     assert credited(PCCES.settings(doubt=0.5)) == pytest.approx(5.0 - 0.5 * error)
     apart = math.sqrt((trial[:, 0].var(ddof=1) + incumbent[:, 0].var(ddof=1)) / 4)
     assert credited(PCCES.settings(doubt=1.0, common_random_numbers=False)) == pytest.approx(5.0 - apart)
-    assert credited(PCCES.settings("paper")) == 5.0
+    assert credited(PCCES.settings("paper-literal")) == 5.0
     failed = np.where(trial == 8.0, np.inf, trial)
     assert step.credited(failed, incumbent, PCCES.settings()) == np.inf
 

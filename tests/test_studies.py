@@ -103,11 +103,15 @@ def test_variance_is_measured_on_the_policy_that_came_out(trained):
 
 
 def test_one_colour_an_algorithm_and_one_panel_a_task_and_population(tmp_path):
-    store = study(tmp_path, pcces=1.0, pcces_paper=2.0, openes=3.0)
+    store = study(tmp_path, pcces=1.0, pcces_paper_literal=2.0, openes=3.0)
     e = about(store)
     (chart,) = charts.panels(e, results_of(e, store))
     assert chart.title == "CartPole-v0, 40 samples: return"
-    assert [(s.group, s.colour) for s in chart.series] == [("PCCES", 0), ("PCCES, paper preset", 5), ("OpenES", 1)]
+    assert [(s.group, s.colour) for s in chart.series] == [
+        ("PCCES", 0),
+        ("PCCES, paper-literal preset", 7),
+        ("OpenES", 1),
+    ]
     assert chart.series[0].name == "PCCES, mean of 3"
     accepted, sigma = charts.trace_charts(results_of(e, store))
     assert sigma.log and len(accepted.series) == 2  # of PCCES only

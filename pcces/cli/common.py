@@ -33,7 +33,9 @@ TaskName = Annotated[
 AlgorithmName = Annotated[str | None, typer.Option(show_default="pcces", help=f"What trains: {', '.join(ALGORITHMS)}.")]
 PresetName = Annotated[
     str | None,
-    typer.Option(show_default="default", help="Its settings: default, or for pcces also paper and noisy."),
+    typer.Option(
+        show_default="default", help="Its settings: default, or for pcces also batches, paper, paper-literal and noisy."
+    ),
 ]
 Population = Annotated[
     int | None,

@@ -20,6 +20,10 @@ SAFE = {"CartSafe-v0": 30.0, "MountainCarContinuousSafe-v0": 10.0}
 NAVIGATION = {"PointGoal1-v0": 25.0, "PointButton1-v0": 25.0, "CarGoal1-v0": 25.0}
 THRESHOLDS = {"CartSafe-v0": (15.0, 20.0, 35.0), "MountainCarContinuousSafe-v0": (5.0, 15.0, 20.0)}
 POPULATIONS = (40, 80, 240)
+# The presets that follow the paper, and how a remark about them begins.
+OF_THE_PAPER = {
+    "paper-literal": "With the paper's Table 4 to the letter (paper-literal preset)",
+}
 SAFE_RIVALS = ("cpo", "rcpo", "ppo-lag")  # those that know of costs, which the paper compares with
 
 SCALES = ("paper", "quick")

@@ -8,7 +8,7 @@ from pcces.studies.arm_results import ArmResult, Comparison, by_label, compariso
 from pcces.studies.claims.finding import ClaimPart, Finding, count
 from pcces.studies.claims.returns import lower_on_most, price, steps
 from pcces.studies.experiment import Experiment
-from pcces.studies.protocol import SAFE_RIVALS
+from pcces.studies.protocol import OF_THE_PAPER, SAFE_RIVALS
 from pcces.studies.statistics import Interval, difference, mean_interval, verdict
 
 
@@ -19,8 +19,8 @@ def feasible_where_others_are_not(_: Experiment, results: Sequence[ArmResult]) -
     if not ours or not others:
         return Finding()
     parts = [_feasible(ours), _not_always(others), _at_no_lower_return(ours, others)]
-    literal = [result for result in results if result.asked.preset == "paper"]
-    remarks = [f"With the paper's own settings (paper preset) {_feasible(literal).said}"] if literal else []
+    of_the_paper = {p: [result for result in results if result.asked.preset == p] for p in OF_THE_PAPER}
+    remarks = [f"{OF_THE_PAPER[p]} {_feasible(those).said}" for p, those in of_the_paper.items() if those]
     not_ours = by_label([result for result in results if result.asked.algorithm != "pcces"])
     certified = ", ".join(
         f"{name} {sum(result.certified() for result in labelled)} of {count_runs(labelled)}"

@@ -10,6 +10,7 @@ import numpy as np
 from pcces.studies.arm_results import ArmResult, Comparison, at_equal_steps, by_task, comparisons
 from pcces.studies.claims.finding import ClaimPart, Finding, count
 from pcces.studies.experiment import Experiment
+from pcces.studies.protocol import OF_THE_PAPER
 from pcces.studies.statistics import beside_paper, clear_at_once, mean_interval, pairs, verdict, wins
 
 PAPER_SEEDS = 5  # of the paper's tables
@@ -23,8 +24,9 @@ def nowhere_lower(_: Experiment, results: Sequence[ArmResult]) -> Finding:
     """PCCES's returns are nowhere clearly lower than another algorithm's with as many samples and iterations."""
     parts = [_beside(name, several) for name, several in _by_rival(comparisons(results)).items()]
     remarks = [
-        f"With the paper's own settings (paper preset) {_beside(name, several, briefly=True).said}"
-        for name, several in _by_rival(comparisons(results, "paper")).items()
+        f"{words} {_beside(name, several, briefly=True).said}"
+        for preset, words in OF_THE_PAPER.items()
+        for name, several in _by_rival(comparisons(results, preset)).items()
     ]
     beside_rivals = [comparison for comparison in comparisons(results) if _is_rival(comparison)]
     if len(beside_rivals) > 1:
