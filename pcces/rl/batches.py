@@ -77,7 +77,7 @@ def program(arena: Any, settings: Settings) -> Program:
     ) -> tuple[BatchLearner, dict[str, Array]]:
         return conclude(policy, net, problem, s, learner, epoch_of(learner.normalizer, *columns), samples, key)
 
-    learn = arena.compiled(learn, everywhere=True)
+    learn = arena.compiled(learn, everywhere=True, shared=True)
 
     def step(learner: BatchLearner, key: Any) -> tuple[BatchLearner, dict[str, Any]]:
         """One iteration of Algorithm 1: play the trial point, decide, propose the next."""

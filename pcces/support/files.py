@@ -37,7 +37,7 @@ def write_atomically(path: str | Path, data: bytes) -> None:
         os.replace(temporary, path)
     except BaseException as error:
         temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError):
+        if isinstance(error, OSError) and error.errno is not None:
             error.filename, error.filename2 = str(path), None  # what could not be written; a full disk names no file
         raise
 
