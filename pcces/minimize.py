@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pcces.blackbox.constraints import read_constraints
 from pcces.blackbox.evaluator import Evaluator
-from pcces.blackbox.optimizer import Optimizer, ask_and_tell
+from pcces.blackbox.loop import ask_and_tell
+from pcces.blackbox.optimizer import Optimizer
 from pcces.blackbox.options import TheoryWarning
 from pcces.strategies import Strategy
 
@@ -37,6 +39,7 @@ def minimize(
     rng: int | np.random.Generator | None = None,
     callback: Callable[[OptimizeResult], Any] | None = None,
     progress: bool | None = None,
+    checkpoint: str | Path | None = None,
     **options: Any,
 ) -> OptimizeResult:
     """Minimise a noisy function under constraints that may not be broken, and certify the answer.
@@ -53,6 +56,10 @@ def minimize(
     `vectorized=True` hands fun all points at once (k, n) and wants f (k,) or (f, c) with c (k, m).
     `max_evaluations` (default 2000 n) counts every call, the certificate's included. `callback(result)` is called once an
     iteration; returning True or raising StopIteration ends the search. Further options: `pcces.Options`.
+
+    `checkpoint="run.npz"`: the search is written to this file every few seconds, and after each batch that takes long. If the
+    file is there already, the search goes on from it. Whatever ends the search early, Ctrl-C or an error of the callback, is
+    raised with the best so far as its attribute `result`.
 
     The result is a scipy.optimize.OptimizeResult: x is the best point that could be *certified*, not the luckiest one seen.
 
@@ -75,8 +82,12 @@ def minimize(
     )  # fmt: skip
     for line in optimizer.lost_assumptions:
         warnings.warn(f"the convergence theorem no longer applies: {line}", TheoryWarning, stacklevel=2)
+    if checkpoint is not None:
+        from pcces.blackbox.storage import resumed
+
+        optimizer = resumed(optimizer, checkpoint, seeded=rng is not None)
     with Evaluator(
         fun, functions, workers, vectorized, common_random_numbers,
         engine=engine, timeout=timeout, ray_address=ray_address,
     ) as evaluate:  # fmt: skip
-        return ask_and_tell(optimizer, evaluate, callback, progress)
+        return ask_and_tell(optimizer, evaluate, callback, progress, checkpoint)

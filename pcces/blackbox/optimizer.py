@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,28 +12,25 @@ import numpy as np
 import scipy
 
 from pcces.blackbox.batch import Batch, Streams
+from pcces.blackbox.evaluations import Evaluations
 from pcces.blackbox.models.archive import Archive
 from pcces.blackbox.options import MODEL_DIMENSION, lost_assumptions, make_options, read_strategy
-from pcces.blackbox.progress import progress_line
 from pcces.blackbox.search import PHASES, Search
 from pcces.blackbox.space import Space
 from pcces.blackbox.state import Accepted, Budget, Constraints, RunState, SearchState
 from pcces.core import algorithm
-from pcces.core.estimation import Estimate, NoiseLevel
-from pcces.core.limits import Mean, to_dict
+from pcces.core.estimation import Estimate, NoiseLevel, estimate, pool
+from pcces.core.limits import Mean
 from pcces.strategies import Strategy
 from pcces.strategies.cma import default_population
-from pcces.support.streams import is_terminal
 from pcces.support.threads import one_blas_thread
 
 if TYPE_CHECKING:
     from scipy.optimize import LinearConstraint
 
-    from pcces.blackbox.evaluator import Evaluator
     from pcces.blackbox.result import Result
 
 ACCEPTED_NUMBERS = 20_000_000  # accepted points are candidates for the certificate; keep no more numbers than this
-ARCHIVED = ("points", "outputs", "counts")
 SMALL = 1000  # dimensions up to which more than one BLAS thread only gets in the way
 
 
@@ -105,9 +101,10 @@ class Optimizer:
             streams=Streams(int(np.random.default_rng(rng).integers(2**63))), state=state,
         )  # fmt: skip
         self.state, self.history = state, self.search.history
+        self.evaluations = Evaluations([f"x{i}" for i in range(space.n)])
         self._asked: Batch | None = None
         name = strategy if isinstance(strategy, str) else None
-        self._given = {"strategy": name, "preset": preset, "scale": scale, "linear": linear, "options": options}
+        self.given = {"strategy": name, "preset": preset, "scale": scale, "linear": linear, "options": options}
 
     # -- the loop ------------------------------------------------------------------------------------------------------
 
@@ -142,6 +139,7 @@ class Optimizer:
         budget.failures += int((~np.isfinite(outputs[:, 0])).sum())
         budget.batches += 1
         self._asked = None
+        self._note(asked, f, c, outputs)
         constraints, seen = self.state.constraints, self.state.seen
         good = outputs[np.isfinite(outputs[:, 0]), 1:]
         if constraints.number > 0:
@@ -149,6 +147,16 @@ class Optimizer:
         with one_blas_thread() if self.space.n <= SMALL else nullcontext():
             if PHASES[asked.phase].tell(self.search, asked, outputs):
                 self.search.next_phase()
+
+    def _note(self, batch: Batch, f: Any, c: Any, outputs: np.ndarray) -> None:
+        """Keep the evaluations for the table, and what they say of x_0."""
+        k, at_trial = len(outputs), batch.at_trial
+        why = ["trial"] * at_trial + ["incumbent"] * (k - at_trial) if batch.phase == "trial" else [batch.phase] * k
+        c = None if c is None else np.asarray(c, dtype=float).reshape(k, -1)
+        self.evaluations.add(batch.points, batch.seeds, why, np.asarray(f, dtype=float), c)
+        repeats = {"start": outputs, "trial": outputs[at_trial:]}.get(batch.phase, outputs[:0])
+        if len(repeats) and np.array_equal(self.state.run.es.x, self.space.z0):
+            self.state.first = pool(self.state.first, estimate(repeats))
 
     def _outputs(self, f: Any, c: Any, k: int) -> np.ndarray:
         """(f, inequalities, equalities both ways) as rows; failed evaluations are rows of +inf."""
@@ -231,39 +239,15 @@ class Optimizer:
         """The answer so far; after the end, with the certificate's verdict."""
         from pcces.blackbox.result import make_result
 
-        return make_result(self.search)
+        return make_result(self.search, self.evaluations)
 
     # -- files -------------------------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
         """Write everything the search knows; at any moment, batches asked for and not told included."""
-        from pcces.support import files  # with json, zipfile and secrets behind it
+        from pcces.blackbox import storage  # with json, zipfile and secrets behind it
 
-        if self._given["strategy"] is None:
-            raise ValueError("only strategies given by name can be saved")
-        search, space, scale = self.search, self.space, self._given["scale"]
-        pairs = np.column_stack([space.lower, space.upper]).tolist()
-        options = dict(self._given["options"])
-        if self.options.limits is not None:
-            options["limits"] = [to_dict(limit) for limit in self.options.limits]
-        if "objective" in options:
-            options["objective"] = to_dict(self.options.objective)
-        arguments = self._given | {
-            "options": options,
-            "bounds": [[None if math.isinf(v) else v for v in pair] for pair in pairs] if space.bounded else None,
-            "linear": [_plain_linear(constraint) for constraint in self._given["linear"]],
-            "scale": None if scale is None else np.broadcast_to(np.asarray(scale, dtype=float), space.n).tolist(),
-            "equalities": self.equalities,
-            "max_evaluations": search.max_evaluations,
-            "confidence": search.confidence,
-            "common_random_numbers": search.common_random_numbers,
-        }
-        arrays, scalars = self.state.plain()
-        arrays |= {"x0": space.x0, **self.history.arrays()}
-        if search.archive is not None:
-            arrays |= {f"archive_{name}": getattr(search.archive, name) for name in ARCHIVED}
-        data = {"arguments": arguments, "seed": search.streams.seed, "memory": scalars}
-        files.save(path, "pcces search", arrays, data)
+        storage.save(self, path)
 
     @classmethod
     def load(cls, path: str | Path) -> Optimizer:
@@ -276,55 +260,6 @@ class Optimizer:
         array([[1., 2.],
                [1., 2.]])
         """
-        from pcces.support import files
+        from pcces.blackbox import storage
 
-        arrays, data = files.load(path, "pcces search")
-        arguments = dict(data["arguments"])
-        options = arguments.pop("options")
-        if options.get("constraint_range"):
-            options["constraint_range"] = tuple(tuple(pair) for pair in options["constraint_range"])
-        if options.pop("noisy", None) is False:  # of an earlier version
-            options["deterministic"] = True
-        arguments["linear"] = [scipy.optimize.LinearConstraint(*parts) for parts in arguments["linear"]]
-        optimizer = cls(arrays["x0"], **arguments, **options)
-        optimizer.search.streams = Streams(data["seed"])
-        optimizer.state.restore(arrays, data["memory"])
-        optimizer.history.restore(arrays)
-        if optimizer.search.archive is not None and "archive_points" in arrays:
-            optimizer.search.archive = Archive(**{name: arrays[f"archive_{name}"] for name in ARCHIVED})
-        return optimizer
-
-
-def ask_and_tell(
-    optimizer: Optimizer, evaluate: Evaluator, callback: Callable[[Result], Any] | None, progress: bool | None
-) -> Result:
-    """Ask, evaluate and tell to the end; `callback` is called once an iteration and may end the search."""
-    if progress is None:
-        progress = is_terminal()
-    iteration = 0
-    with progress_line(optimizer.search) if progress else nullcontext() as show:
-        while not optimizer.stop():
-            batch = optimizer.ask()
-            optimizer.tell(batch, *evaluate(batch))
-            if show is not None:
-                show()
-            if callback is not None and len(optimizer.history) > iteration:
-                iteration = len(optimizer.history)
-                try:
-                    wants_to_stop = callback(optimizer.result)
-                except StopIteration:
-                    wants_to_stop = True
-                if wants_to_stop:
-                    optimizer.finish()
-    from pcces.blackbox.result import make_result  # with scipy.optimize behind it: by now it is there
-
-    result = make_result(optimizer.search)
-    if result.failures and evaluate.last_error:
-        result["message"] += f" (the last one with {evaluate.last_error})"
-    return result
-
-
-def _plain_linear(constraint: LinearConstraint) -> list[Any]:
-    A = constraint.A.toarray() if hasattr(constraint.A, "toarray") else constraint.A
-    A = np.atleast_2d(np.asarray(A, dtype=float))
-    return [A.tolist(), *(np.broadcast_to(side, len(A)).tolist() for side in (constraint.lb, constraint.ub))]
+        return storage.load(cls, path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,17 +16,23 @@ from pcces.blackbox.trial import rule
 from pcces.core.certificate import ASYMPTOTIC, Certificate
 
 if TYPE_CHECKING:
+    from pcces.blackbox.evaluations import Evaluations
     from pcces.blackbox.search import Search
 
-CERTIFIED, UNCERTIFIED, INFEASIBLE, RUNNING = 0, 1, 2, 3
+CERTIFIED, UNCERTIFIED, INFEASIBLE, RUNNING, NO_PROGRESS = 0, 1, 2, 3, 4
+LEAST_PROGRESS = 0.1, 1e-3  # of the spread of f over the first population, and of f at x0: less than both is none
 FOR_A_GUARANTEE = (
     "state the constraint_range, a failure probability as its limit, or deterministic=True if there is no noise"
 )
 
 
 class Result(OptimizeResult):
-    """x, fun, constr, success, status, message, nit, nfev, failures, violations, certificate, history, rule; `plot()` draws
-    the search."""
+    """x, fun, constr, success, status, message, nit, nfev, improvement, failures, violations, certificate, history,
+    evaluations, rule; `plot()` draws the search.
+
+    `status`: 0 certified (and only then `success`), 1 not certified, 2 no feasible point found, 3 not finished, 4 certified,
+    but no better than x0.
+    """
 
     @property
     def running(self) -> bool:
@@ -56,7 +63,7 @@ class Result(OptimizeResult):
         return search_page(self, optimum).save(path)
 
 
-def make_result(search: Search) -> Result:
+def make_result(search: Search, evaluations: Evaluations) -> Result:
     """Read the answer off a search."""
     state, test = search.state, search.state.test
     z, e = state.run.es.x, state.run.incumbent.estimate
@@ -66,7 +73,8 @@ def make_result(search: Search) -> Result:
         z, values = test.answer.x, test.answer.values
     constr = _user_constraints(state.constraints, values, search.options.equality_tolerance)
     violations = _violations(search)
-    status, message = _verdict(search, values[0], certificate, violations)
+    improvement = _improvement(search, z, float(values[0]))
+    status, message = _verdict(search, values[0], certificate, violations, improvement)
     fields: dict[str, Any] = dict(
         x=search.space.to_x(z),
         fun=float(values[0]) if e.n else np.nan,
@@ -76,13 +84,49 @@ def make_result(search: Search) -> Result:
         message=message,
         nit=int(state.run.es.k),
         nfev=state.budget.evaluations,
+        improvement=improvement,
         failures=state.budget.failures,
         violations=violations,
         certificate=certificate,
         history=search.history,
+        evaluations=evaluations,
         rule=rule(search),
     )
     return Result(**fields)
+
+
+class Improvement(NamedTuple):
+    """By how much f is lower at the answer than at x0, and the standard error of that."""
+
+    value: float
+    error: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.4g} ± {self.error:.2g}"
+
+
+def _improvement(search: Search, z: np.ndarray, fun: float) -> Improvement:
+    """From fresh samples of the answer where there are any: what else is known of it was chosen because it is low."""
+    state, first = search.state, search.state.first
+    if first.n == 0 or not math.isfinite(first.f) or not math.isfinite(fun):
+        return Improvement(math.nan, math.nan)
+    if np.array_equal(z, search.space.z0):
+        return Improvement(0.0, 0.0)
+    samples = state.test.answer.samples if state.phase == "done" else 0
+    n = samples or max(float(state.run.incumbent.estimate.n), 1.0)
+    noise = float(state.noise.deviation[0]) * math.sqrt(1 + 0.5 * float(limits.tails(search)[0]) ** 2)
+    error = noise * math.sqrt(1 / float(first.n) + 1 / n)
+    return Improvement(limits.worth(search, first) - fun, error)
+
+
+def _no_progress(search: Search, improvement: Improvement) -> bool:
+    """Whether the budget went by without a point that is better than x0, which was feasible."""
+    state = search.state
+    if state.message.startswith("converged") or not math.isfinite(improvement.value):
+        return False
+    parts = LEAST_PROGRESS[0] * (state.f_scale or 0.0), LEAST_PROGRESS[1] * abs(limits.worth(search, state.first))
+    least = max(2 * improvement.error, min(parts))
+    return improvement.value <= least and limits.broken(search, state.first) <= 0
 
 
 class Violations(NamedTuple):
@@ -141,7 +185,9 @@ def _user_constraints(constraints: Constraints, values: np.ndarray, tolerance: f
     return by_constraint
 
 
-def _verdict(search: Search, fun: float, certificate: Certificate, violations: Violations) -> tuple[int, str]:
+def _verdict(
+    search: Search, fun: float, certificate: Certificate, violations: Violations, improvement: Improvement
+) -> tuple[int, str]:
     state, budget, answer = search.state, search.state.budget, search.state.test.answer
     failures = f"; {budget.failures} of {budget.evaluations} evaluations failed" if budget.failures else ""
     failures = f"; {violations}{failures}" if violations.evaluations else failures
@@ -149,6 +195,11 @@ def _verdict(search: Search, fun: float, certificate: Certificate, violations: V
         failures = f"; evaluations were stated to have no noise, but differ at the same point{failures}"
     if state.phase != "done":
         return RUNNING, "still running"
+    if certificate.holds and _no_progress(search, improvement):
+        return NO_PROGRESS, (
+            f"no progress: f is lower than at x0 by {improvement} only; give more evaluations, start elsewhere, or scale f so "
+            f"that its noise is small beside what can be gained; {certificate}; {state.message}{failures}"
+        )
     if certificate.holds:
         return CERTIFIED, f"{certificate}; {state.message}{failures}"
     if not np.isfinite(fun):

@@ -171,6 +171,7 @@ class SearchState:
     residuals: np.ndarray = field(
         default_factory=_no_rows
     )  # (k, 1 + r) in standard deviations, where their shape matters
+    first: Estimate = NOTHING  # of x_0
     f_scale: float | None = None  # the unit of kappa: the spread of f over the first population
     trial: Trial = field(default_factory=Trial)
     ends: list[End] = field(default_factory=list)
@@ -240,7 +241,7 @@ IN_FILES = {
     "residuals": "residuals", "low": "seen.low", "high": "seen.high", "between": "seen.between",
     "boolean": "seen.boolean", "over": "seen.over",
     "state": "run.es", "strategy": "run.strategy", "run_start": "run.start",
-    "incumbent": "run.incumbent.estimate", "incumbent_row": "run.incumbent.row",
+    "first": "first", "incumbent": "run.incumbent.estimate", "incumbent_row": "run.incumbent.row",
     "multipliers": "run.multipliers", "wins": "run.wins", "spread_floor": "run.spread_floor",
     "stalls": "run.stalls", "progress_f": "run.progress_f",
     "x_trial": "trial.x", "trial": "trial.point.estimate", "trial_row": "trial.point.row",

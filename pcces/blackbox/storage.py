@@ -1,0 +1,116 @@
+"""A search as a file: what it was asked for and all it knows; and whether a file is of the problem at hand."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy
+
+from pcces.blackbox.batch import Streams
+from pcces.blackbox.models.archive import Archive
+from pcces.core.limits import to_dict
+from pcces.support import files
+
+if TYPE_CHECKING:
+    from scipy.optimize import LinearConstraint
+
+    from pcces.blackbox.optimizer import Optimizer
+
+KIND = "pcces search"
+ARCHIVED = ("points", "outputs", "counts")
+
+
+def save(optimizer: Optimizer, path: str | Path) -> None:
+    """Write everything the search knows."""
+    search = optimizer.search
+    arrays, scalars = optimizer.state.plain()
+    arrays |= {"x0": optimizer.space.x0, **optimizer.history.arrays(), **optimizer.evaluations.arrays()}
+    if search.archive is not None:
+        arrays |= {f"archive_{name}": getattr(search.archive, name) for name in ARCHIVED}
+    data = {"arguments": arguments(optimizer), "seed": search.streams.seed, "memory": scalars}
+    files.save(path, KIND, arrays, data)
+
+
+def load(kind: type[Optimizer], path: str | Path) -> Optimizer:
+    """The search in a file that `save` wrote."""
+    arrays, data = files.load(path, KIND)
+    given = dict(data["arguments"])
+    options = given.pop("options")
+    if options.get("constraint_range"):
+        options["constraint_range"] = tuple(tuple(pair) for pair in options["constraint_range"])
+    if options.pop("noisy", None) is False:  # of an earlier version
+        options["deterministic"] = True
+    given["linear"] = [scipy.optimize.LinearConstraint(*parts) for parts in given["linear"]]
+    optimizer = kind(arrays["x0"], **given, **options)
+    optimizer.search.streams = Streams(data["seed"])
+    optimizer.state.restore(arrays, data["memory"])
+    optimizer.history.restore(arrays)
+    optimizer.evaluations.restore(arrays)
+    if optimizer.search.archive is not None and "archive_points" in arrays:
+        optimizer.search.archive = Archive(**{name: arrays[f"archive_{name}"] for name in ARCHIVED})
+    return optimizer
+
+
+def arguments(optimizer: Optimizer) -> dict[str, Any]:
+    """What the optimizer was asked for, as plain data."""
+    if optimizer.given["strategy"] is None:
+        raise ValueError("only strategies given by name can be saved")
+    search, space, scale = optimizer.search, optimizer.space, optimizer.given["scale"]
+    pairs = np.column_stack([space.lower, space.upper]).tolist()
+    options = dict(optimizer.given["options"])
+    if optimizer.options.limits is not None:
+        options["limits"] = [to_dict(limit) for limit in optimizer.options.limits]
+    if "objective" in options:
+        options["objective"] = to_dict(optimizer.options.objective)
+    return optimizer.given | {
+        "options": options,
+        "bounds": [[None if math.isinf(v) else v for v in pair] for pair in pairs] if space.bounded else None,
+        "linear": [_plain_linear(constraint) for constraint in optimizer.given["linear"]],
+        "scale": None if scale is None else np.broadcast_to(np.asarray(scale, dtype=float), space.n).tolist(),
+        "equalities": optimizer.equalities,
+        "max_evaluations": search.max_evaluations,
+        "confidence": search.confidence,
+        "common_random_numbers": search.common_random_numbers,
+    }
+
+
+def _plain_linear(constraint: LinearConstraint) -> list[Any]:
+    A = constraint.A.toarray() if hasattr(constraint.A, "toarray") else constraint.A
+    A = np.atleast_2d(np.asarray(A, dtype=float))
+    return [A.tolist(), *(np.broadcast_to(side, len(A)).tolist() for side in (constraint.lb, constraint.ub))]
+
+
+def resumed(optimizer: Optimizer, path: str | Path, seeded: bool) -> Optimizer:
+    """The search in the file, if there is one, or else `optimizer`, which has not begun. A ValueError if the file is of
+    another problem; `seeded` says whether the seed belongs to it."""
+    files.check_writable(path)
+    wanted = arguments(optimizer)
+    if not Path(path).exists():
+        return optimizer
+    found = type(optimizer).load(path)
+    differing = _differences(wanted, arguments(found))
+    if not np.array_equal(optimizer.space.x0, found.space.x0):
+        differing.insert(0, "x0")
+    if seeded and optimizer.search.streams.seed != found.search.streams.seed:
+        differing.append("rng")
+    if differing:
+        raise ValueError(
+            f"the checkpoint {path} is of another problem: it differs in {', '.join(differing)}; give what it was begun "
+            "with, or another file"
+        )
+    return found
+
+
+def _differences(wanted: dict[str, Any], found: dict[str, Any]) -> list[str]:
+    """The names of what differs, options by their own names."""
+
+    def flat(data: dict[str, Any]) -> dict[str, Any]:
+        data = json.loads(json.dumps(data, default=lambda value: value.tolist()))  # as a file has it
+        return {name: value for name, value in data.items() if name != "options"} | data["options"]
+
+    left, right = flat(wanted), flat(found)
+    return [name for name in {**left, **right} if left.get(name) != right.get(name)]
