@@ -266,11 +266,11 @@ def test_the_budget_is_never_exceeded(budget, noise, constraints, failing, strat
         opt.tell(batch, f, (x[:, :1] - 0.2 + noise * rng.standard_normal((k, 1))).repeat(constraints, axis=1))
     res = opt.result
     assert res.nfev == spent <= budget
-    assert res.success or res.status in (1, 2)
+    assert res.success or res.status in (1, 2, 4)
     if failing == 1.0:
         assert not res.success
     if constraints == 0 and failing == 0:
-        assert res.success and np.isfinite(res.fun)
+        assert res.certificate.holds and np.isfinite(res.fun)
 
 
 def test_max_iterations_ends_the_search_and_the_rest_certifies():
@@ -361,7 +361,7 @@ def test_telling_the_wrong_things_is_refused_and_forgiven():
     while not opt.stop():  # none of it did any harm
         batch = opt.ask()
         opt.tell(batch, (batch.points**2).sum(1), np.full((len(batch), 2), -1.0))
-    assert opt.result.success and opt.result.nfev <= 100
+    assert opt.result.certificate.holds and opt.result.nfev <= 100
     for late in (opt.ask, lambda: opt.tell(batch, np.zeros(1))):
         with pytest.raises(RuntimeError, match="the search is over"):
             late()

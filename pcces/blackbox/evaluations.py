@@ -126,7 +126,12 @@ class Evaluations(Sequence[dict[str, Any]]):
         names = {f"evaluations_{name}": name for name in self._room}
         if not names.keys() <= arrays.keys():
             return
-        self._room = {name: arrays[key] for key, name in names.items()}
-        self._size = len(self._room["f"])
-        dropped, seconds = arrays["evaluations_dropped"]
+        room = {name: arrays[key] for key, name in names.items()}
+        for name, old in self._room.items():
+            width = room[name].shape[1:] if name == "c" else old.shape[1:]
+            if room[name].ndim != old.ndim or room[name].shape != (len(room["f"]), *width):
+                raise ValueError(f"its table of evaluations is damaged: {name} has shape {room[name].shape}")
+        self._room = {name: array.astype(self._room[name].dtype) for name, array in room.items()}
+        self._size = len(room["f"])
+        dropped, seconds = np.nan_to_num(np.resize(arrays["evaluations_dropped"].astype(float), 2))
         self.dropped, self._began = int(dropped), time.monotonic() - float(seconds)

@@ -8,6 +8,7 @@ in the program that shows at once: a first call that returns no number.
 from __future__ import annotations
 
 import functools
+import math
 import pickle
 import reprlib
 from collections.abc import Callable, Sequence
@@ -49,6 +50,8 @@ class UserFunctions:
         try:  # each function gets a copy of its own: what one writes into it must not reach the others or the search
             own = np.array(x)
             f, c = split(self.fun(own, np.random.default_rng(int(seed))) if self.seeded else self.fun(own))
+            if not math.isfinite(f):  # failed, and that may be all that it said
+                return Evaluation(f, None)
             parts = [c, *(constraint_values(g(np.array(x))) for g in self.constraints)]
             return Evaluation(f, np.concatenate([part for part in parts if part.size] or parts))
         except WrongReturnError as error:

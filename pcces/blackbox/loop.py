@@ -23,7 +23,7 @@ SLOW = 1.0  # seconds that a batch takes, for a checkpoint after each
 CHEAP = 0.05  # of the time may go into writing them
 
 
-class Checkpoint:
+class Keeper:
     """Writes a search into a file every now and then: after each batch that took long, or every few seconds."""
 
     def __init__(self, optimizer: Optimizer, path: str | Path):
@@ -58,7 +58,7 @@ def ask_and_tell(
     """
     if progress is None:
         progress = is_terminal()
-    keeper = None if checkpoint is None else Checkpoint(optimizer, checkpoint)
+    keeper = None if checkpoint is None else Keeper(optimizer, checkpoint)
     called = None if callback is None else reading(callback)
     iteration = len(optimizer.history)
     with (
@@ -96,7 +96,7 @@ def _result(optimizer: Optimizer, evaluate: Evaluator) -> Result:
 
 
 @contextmanager
-def _with_result(optimizer: Optimizer, evaluate: Evaluator, keeper: Checkpoint | None) -> Iterator[None]:
+def _with_result(optimizer: Optimizer, evaluate: Evaluator, keeper: Keeper | None) -> Iterator[None]:
     """Whatever is raised inside takes the best so far along."""
     try:
         yield

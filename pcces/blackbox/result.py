@@ -196,9 +196,12 @@ def _verdict(
     if state.phase != "done":
         return RUNNING, "still running"
     if certificate.holds and _no_progress(search, improvement):
+        gained = (
+            f"f is lower than at x0 by {improvement} only" if improvement.value else "no better point than x0 was found"
+        )
         return NO_PROGRESS, (
-            f"no progress: f is lower than at x0 by {improvement} only; give more evaluations, start elsewhere, or scale f so "
-            f"that its noise is small beside what can be gained; {certificate}; {state.message}{failures}"
+            f"no progress: {gained}; give more evaluations, start elsewhere, or scale f so that its noise is small beside "
+            f"what can be gained; {certificate}; {state.message}{failures}"
         )
     if certificate.holds:
         return CERTIFIED, f"{certificate}; {state.message}{failures}"
