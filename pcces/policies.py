@@ -56,6 +56,8 @@ def train(
     be more than it had before: the result is that of a run which was as long from the start.
 
     `task` is one of `pcces.envs.tasks()`, or whatever `gymnasium.make` knows, or a `pcces.envs.simulator.simulator(...)`.
+    `limits` says what else may be limited than the mean, by the costs' names (`pcces.limits`; those that are not named keep
+    the task's own): `limits={"off_centre": Probability(above=30, at_most=0.05)}`, or in words "off_centre: P(> 30) <= 0.05".
     `engine`: "device" compiles tasks written in JAX, "local" plays episodes in worker processes, "ray" on a cluster at
     `ray_address` (or on this machine); None takes the device where it can. `workers`: how many (None: one a core, or as
     many as the cluster has CPUs); the result does not depend on it. A simulator's step may take `step_timeout` seconds

@@ -22,7 +22,8 @@ def _evolution(name: str, evolution: Evolution, defaults: Any) -> Algorithm:
 
 
 def _on_policy(name: str, method: OnPolicy, defaults: Any) -> Algorithm:
-    return Algorithm(name, {"default": defaults}, partial(on_policy.program, method), lambda settings: None)
+    program = partial(on_policy.program, method)
+    return Algorithm(name, {"default": defaults}, program, lambda settings: None, only_means=True)
 
 
 BASELINES = {

@@ -48,7 +48,11 @@ def evaluate(
         rows.append([means["path"], "return", with_error(means["return"], means["return_error"]), ""])
         costs = map(with_error, means["costs"], means["costs_error"])
         rows += [
-            ["", name, cost, f"limit {t:g}"] for name, cost, t in zip(means["cost_names"], costs, means["thresholds"])
+            ["", name, cost, "" if "limits" in means else f"limit {t:g}"]
+            for name, cost, t in zip(means["cost_names"], costs, means["thresholds"])
+        ]
+        rows += [
+            ["", limit, f"{value:.4g}", ""] for limit, value in zip(means.get("limits", []), means.get("limited", []))
         ]
         rows += [["", name, with_error(means[name], means[f"{name}_error"]), ""] for name in ("entropy", "length")]
     print_table(["run", f"mean of {episodes}", "± standard error", ""], rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import shlex
 import sys
 from collections.abc import Sequence
@@ -29,13 +30,14 @@ from pcces.cli.common import (
     show,
 )
 from pcces.cli.ending import FAILED, INTERRUPTED, NOT_CERTIFIED, REFUSED, in_words, refusing, tell
+from pcces.core.limits import from_dict
 from pcces.engines.pool import PoolError
 from pcces.envs.lookup import name_of
 from pcces.envs.simulator import CostBoundsError
 from pcces.integrations.tensorboard import TensorBoard
 from pcces.policies import prepare
 from pcces.rl.folder import read_config
-from pcces.rl.problem import from_json
+from pcces.rl.problem import from_json, named_limits
 from pcces.rl.request import check_same
 from pcces.rl.run import Run
 from pcces.rl.training import Training
@@ -48,6 +50,14 @@ Seeds = Annotated[int | None, typer.Option(help="So many seeds at once, from --s
 Threshold = Annotated[
     list[float] | None,
     typer.Option(help="The most an episode may cost on average; once for each of the task's costs."),
+]
+LimitWords = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME: LIMIT",
+        help="A limit on a cost that need not be on its mean: 'off_centre: P(> 30) <= 0.05' (at most 5 % of episodes cost "
+        "more than 30), 'off_centre: q0.95 <= 40' or 'off_centre: CVaR0.1 <= 50'; once for each cost.",
+    ),
 ]
 EngineName = Annotated[
     str | None,
@@ -93,6 +103,7 @@ def train(
     seed: Seed = None,
     seeds: Seeds = None,
     threshold: Threshold = None,
+    limit: LimitWords = None,
     engine: EngineName = None,
     workers: Workers = None,
     ray_address: RayAddress = None,
@@ -112,6 +123,7 @@ def train(
     \b
     pcces train CartSafe-v0
     pcces train CartSafe-v0 --seeds 10 --threshold 20
+    pcces train CartSafe-v0 --limit "off_centre: P(> 30) <= 0.05"
     pcces train CartSafe-v0 --iterations 1000 --set sigma0=0.2 --set hidden=32,32
     pcces train CartSafe-v0 --resume
     pcces train HopperBulletEnv-v0 --workers 8 --set hidden=64,64
@@ -121,7 +133,7 @@ def train(
     """
     options: dict[str, Any] = {
         "algorithm": algorithm, "preset": preset, "iterations": iterations, "population": population,
-        "threshold": tuple(threshold) if threshold else None, "engine": engine, "workers": workers,
+        "threshold": tuple(threshold) if threshold else None, "limits": limit, "engine": engine, "workers": workers,
         "ray_address": ray_address, "step_timeout": step_timeout,
     }  # fmt: skip
     training: Training | None = None
@@ -186,10 +198,15 @@ def default_folder(task: str, asked: dict[str, Any], seeds: Sequence[int], toget
     'runs/CartSafe-v0/pcces-paper-seed3'
     >>> default_folder("CartSafe-v0", {"threshold": (20.0,)}, range(10), together=True).as_posix()
     'runs/CartSafe-v0/pcces-default-threshold20-seeds0-9'
+    >>> default_folder("CartSafe-v0", {"limits": ["off_centre: P(> 30) <= 0.05"]}, [0], together=False).name
+    'pcces-default-limit-off-centre-P-30-0.05-seed0'
     """
     name = f"{asked.get('algorithm', 'pcces')}-{asked.get('preset', 'default')}"
     if "threshold" in asked:
         name += "-threshold" + "-".join(f"{limit:g}" for limit in asked["threshold"])
+    if "limits" in asked:
+        words = "-".join(f"{what}-{limit}" for what, limit in named_limits(asked["limits"]).items())
+        name += "-limit-" + re.sub(r"[^A-Za-z0-9.]+", "-", words).strip("-")
     which = f"seeds{seeds[0]}-{seeds[-1]}" if together else f"seed{seeds[0]}"
     return Path("runs") / task / f"{name}-{which}"
 
@@ -219,6 +236,10 @@ def resumed(task: str, path: Path, asked: dict[str, Any]) -> dict[str, Any]:
     names = ("algorithm", "preset", "engine", "workers", "step_timeout", "confidence", "certify_episodes")
     kept = {name: config[name] for name in names if name in config}
     limits = {"threshold": config["thresholds"] or None, "entropy_bounds": from_json(config["entropy_bounds"])}
+    if config.get("limits"):
+        limits |= {"threshold": None, "limits": {name: from_dict(limit) for name, limit in config["limits"].items()}}
+    if "limits" in asked or "threshold" in asked:  # it will be compared
+        limits |= {"threshold": None, "limits": None}
     limits["cost_bounds"] = tuple(bounds) if (bounds := (config.get("simulator") or {}).get("cost_bounds")) else None
     settings = {name: tuple(v) if isinstance(v, list) else v for name, v in config["settings"].items()}
     return kept | limits | settings | asked
@@ -300,7 +321,7 @@ def advice(runs: Sequence[Run]) -> list[str]:
 def print_seeds(runs: Sequence[Run]) -> None:
     """Return, costs and certificate of every seed, and the means."""
     problem = runs[0].problem
-    limits = [f"{name} (limit {t:g})" for name, t in zip(problem.cost_names, problem.thresholds)]
+    limits = [f"{limit.what} (limit {limit.short})" for limit in problem.cost_limits]
     rows = []
     for run in runs:
         assert run.certificate is not None

@@ -42,6 +42,7 @@ def _what(run: ReportedRun) -> dict[str, object]:
     """All of a run's configuration but its seed."""
     c = run.config
     what = {name: c[name] for name in ("task", "algorithm", "preset", "thresholds", "entropy_bounds")}
+    what |= {"limits": c["limits"]} if c.get("limits") else {}
     return what | dict(c["settings"])
 
 
@@ -59,8 +60,8 @@ def charts(runs: Sequence[ReportedRun]) -> list[Chart]:
     goal = [LimitLine(solved, f"solved from {solved:g}", always=False, goal=True)] if solved is not None else []
     made = [drawn("return", "return", goal)]
     for i, name in enumerate(problem.cost_names):
-        limits = sorted({run.problem.thresholds[i] for run in runs})
-        made.append(drawn(name, f"cost_{name}", [LimitLine(value, f"limit {value:g}") for value in limits]))
+        limits = sorted({(run.problem.cost_limits[i].value, run.problem.cost_limits[i].short) for run in runs})
+        made.append(drawn(name, f"cost_{name}", [LimitLine(value, f"limit {words}") for value, words in limits]))
     low, high = problem.entropy_bounds
     bounds = [LimitLine(high, f"at most {high:g}", always=False), LimitLine(low, f"at least {low:g}", always=False)]
     made.append(drawn("entropy of an episode", "entropy", [bound for bound in bounds if math.isfinite(bound.value)]))

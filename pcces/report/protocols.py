@@ -20,7 +20,15 @@ class ReportedLimits(Protocol):
 
     @property
     def thresholds(self) -> Sequence[float]:
-        """The most that each may be on the mean."""
+        """The most that each may be on the mean, or where else its limit lies."""
+
+    @property
+    def cost_limits(self) -> Sequence[Any]:
+        """The limit on each: `short` says it in words, `quantity` what it is on."""
+
+    @property
+    def on_means(self) -> bool:
+        """Whether all are on means."""
 
     @property
     def entropy_bounds(self) -> tuple[float, float]:

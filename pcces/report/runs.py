@@ -98,7 +98,8 @@ def at_work(runs: Sequence[ReportedRun], where: str, film: Filming) -> list[Sect
     whose = f" of seed {run.config['seed']}, the best" if len(runs) > 1 else ""
     caption = f"One episode{whose}, an ordinary one: return {made.total:.4g}{costs}; the mean of {run.final['episodes']} fresh ones is"
     caption += f" {run.final['return']:.4g}{means}."
-    caption += " Limits hold for the mean; a single episode may exceed them." if costs else ""
+    if costs and run.problem.on_means:
+        caption += " Limits hold for the mean; a single episode may exceed them."
     return [
         Picture(f"The policy at work{where}", made.gif, f"animation of the policy on {run.config['task']}", caption)
     ]
@@ -113,7 +114,10 @@ def _numbers(run: ReportedRun) -> Section:
     rows: list[list[str]] = [["return", _with_error(final, "return"), ""]]
     for i, name in enumerate(problem.cost_names):
         value = f"{final['costs'][i]:.4g} ± {final['costs_error'][i]:.2g}"
-        rows.append([name, value, f"at most {problem.thresholds[i]:g}"])
+        limit = problem.cost_limits[i]
+        rows.append([name, value, f"at most {limit.value:g}" if limit.kind == "mean" else ""])
+        if limit.kind != "mean":
+            rows.append([limit.quantity, f"{final['limited'][i]:.4g}", f"at most {limit.most:g}"])
     low, high = problem.entropy_bounds
     rows.append(["entropy", _with_error(final, "entropy"), f"{low:g} to {high:g}"])
     rows.append(["length", _with_error(final, "length"), f"at most {run.task.max_steps}"])
@@ -136,8 +140,10 @@ def _effort(run: ReportedRun) -> list[tuple[str, str]]:
 def _table(runs: Sequence[ReportedRun], where: str) -> Table:
     """The final numbers of several runs, a line a run."""
     problem = runs[0].problem
-    alike = all(run.problem.thresholds == problem.thresholds for run in runs)  # if not, the names of the rows say them
-    limits = [f" (limit {t:g})" if alike else "" for t in problem.thresholds]
+    alike = all(
+        run.problem.cost_limits == problem.cost_limits for run in runs
+    )  # if not, the names of the rows say them
+    limits = [f" (limit {limit.short})" if alike else "" for limit in problem.cost_limits]
     columns = ["run", "return", *(name + limit for name, limit in zip(problem.cost_names, limits))]
     rows: list[list[str | float | bool | None]] = []
     for name, same in variants(runs).items():

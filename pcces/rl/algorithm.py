@@ -27,6 +27,8 @@ class Algorithm(NamedTuple):
     """settings -> what makes its search distribution in a worker; None where it samples no policies"""
     limits_entropy: bool = False
     """whether it keeps bounds on the entropy; if not, there are none unless they are asked for"""
+    only_means: bool = False
+    """whether it knows limits on means only"""
     slow: dict[str, Any] | None = None
     """what its defaults become where episodes are slow, if they do"""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from pcces.rl.policy import LOG_STD, Policy
 from pcces.rl.problem import Problem
 
 SCREENED = 12  # candidates that are looked at again
+FIRST = 5  # of so many episodes one says where a quantile is, where none was played before
 LOOKS = 6  # of which so many may be put to the test
 MOST_EPISODES = 16  # times the episodes asked for, where a test needs more
 FOR_A_GUARANTEE = "state what a step can cost at least and at most (cost_bounds), or limit a probability"
@@ -58,13 +59,22 @@ def _with_slack(least: float, most: float) -> tuple[float, float]:
 
 
 def columns(
-    problem: Problem, limits: list[tuple[float, float]] | None, noise: np.ndarray | float = 0.0
+    problem: Problem,
+    limits: list[tuple[float, float]] | None,
+    noise: np.ndarray | float = 0.0,
+    levels: Sequence[float] | None = None,
 ) -> list[Column]:
-    """What is known of each constraint: its range, if that was stated, and its standard deviation, if that was seen."""
+    """What is known of each constraint: its range, if that was stated, and its standard deviation, if that was seen.
+
+    `levels` are those of the samples of CVaRs (`Limit.samples`).
+    """
     deviations = np.broadcast_to(np.asarray(noise, dtype=float), len(problem.limits))
     known = []
     for i, limit in enumerate(problem.limits):
         range_ = None if limits is None else limits[i]
+        if limit.kind == "cvar" and range_ is not None and levels is not None:
+            start = min(levels[i] - limit.value, range_[1])
+            range_ = start - 1e-9, start + max(range_[1] - start, 1e-9) / limit.share
         if limit.counted:  # an episode is over the limit or it is not
             known.append(Column(values=(-limit.share, 1 - limit.share), stated=True))
         else:
@@ -79,21 +89,35 @@ def certify(
     confidence: float = 0.95,
     look: int | None = None,
     noise: np.ndarray | float = 0.0,
+    levels: Sequence[float] | None = None,
 ) -> Certificate:
     """What fresh episodes of one policy say of it; `look` counts the tests of one run, which share the confidence.
 
     `limits` are what `ranges` gives. `noise` are the constraints' standard deviations in earlier episodes,
-    for bounds that depend on them.
+    for bounds that depend on them, and `levels` the quantiles of costs there, for limits on a CVaR. Without them a fifth
+    of these episodes says where those quantiles are, and does not count.
     """
-    y = np.asarray(problem.outputs(outcome), dtype=float)
+    if levels is None and any(limit.kind == "cvar" for limit in problem.limits):
+        first = max(np.shape(outcome.returns)[-1] // FIRST, 1)
+        levels = quantiles(problem, np.asarray(outcome.costs)[:, :first])
+        outcome = type(outcome)(*(np.asarray(part)[..., first:] for part in outcome))
+    y = np.asarray(problem.outputs(outcome, levels), dtype=float)
     samples, episodes = y[:, 1:], len(y)
     error = 1 - confidence if look is None else spend(confidence, look)
     if not np.all(np.isfinite(y)):  # an episode failed
         return Certificate(False, confidence, (math.inf,) * samples.shape[1], episodes, "t", look or 1)
-    verdict = judge(samples, columns(problem, limits, noise), error)
+    verdict = judge(samples, columns(problem, limits, noise, levels), error)
     bounds, method = tuple(map(float, verdict.bounds)), joined(verdict.methods)
     certificate = Certificate(verdict.holds, confidence, bounds, episodes, method, look or 1)
     return replace(certificate, for_a_guarantee=FOR_A_GUARANTEE) if certificate.grade == ASYMPTOTIC else certificate
+
+
+def quantiles(problem: Problem, costs: np.ndarray) -> list[float]:
+    """Beyond what the worst share of each cost lies, where that is limited, by these episodes (r, B)."""
+    pairs = zip(problem.cost_limits, costs)
+    return [
+        float(limit.level(row)) if limit.kind == "cvar" and np.any(np.isfinite(row)) else 0.0 for limit, row in pairs
+    ]
 
 
 def choose(
@@ -119,14 +143,18 @@ def choose(
         order = np.append(order, len(candidates) - 1)  # where the search ended
     f: dict[int, np.ndarray] = {}
     plans: dict[int, tuple[int, float]] = {}
+    levels: dict[int, list[float]] = {}
     for i in order:
         x, normalizer = candidates.policy(i)
-        y = np.asarray(problem.outputs(play(x, normalizer, episodes // 2, seed)), dtype=float)
+        outcome = play(x, normalizer, episodes // 2, seed)
+        levels[i] = quantiles(problem, np.asarray(outcome.costs))
+        y = np.asarray(problem.outputs(outcome, levels[i]), dtype=float)
         y = np.where(np.isfinite(y), y, math.inf)  # where an episode failed
         f[i] = y[:, 0]
         candidates.learn(i, estimate(y))
         limits = ranges(task, policy, problem, x)
-        plans[i] = _plan(problem, y[:, 1:], episodes, confidence, limits, 0.0 if limits else candidates.deviation(i))
+        noise = 0.0 if limits else candidates.deviation(i)
+        plans[i] = _plan(problem, y[:, 1:], episodes, confidence, limits, noise, levels[i])
     known = candidates.upper(1.0)[:, 0]
     first = min(f, key=lambda i: (plans[i][1], f[i].mean()))
     alike = _alike(np.array(list(f.values())), list(f).index(first))
@@ -136,7 +164,7 @@ def choose(
         x, normalizer = candidates.policy(i)
         outcome = play(x, normalizer, plans[i][0], seed + look)
         limits = ranges(task, policy, problem, x)
-        certificate = certify(problem, outcome, limits, confidence, look, candidates.deviation(i))
+        certificate = certify(problem, outcome, limits, confidence, look, candidates.deviation(i), levels[i])
         worst = max(certificate.upper_bounds, default=-math.inf)
         if certificate.holds or best is None or worst < best[0]:
             best = worst, x, normalizer, certificate, outcome
@@ -169,6 +197,7 @@ def _plan(
     confidence: float,
     limits: list[tuple[float, float]] | None,
     noise: np.ndarray | float = 0.0,
+    levels: Sequence[float] | None = None,
 ) -> tuple[int, float]:
     """How many episodes a test should have to be passed, and how much the constraints still lack if even the most are
     too few: a policy close to its limit, or costs that could be much higher than they were, need more of them."""
@@ -176,7 +205,7 @@ def _plan(
         return episodes, math.inf
     lacks: float = 0.0
     deviation = plausible_deviation(c, noise)
-    known = columns(problem, limits, deviation)
+    known = columns(problem, limits, deviation, levels)
     error = spend(confidence, 1) / max(len(known), 1)
     for needed in (episodes * factor for factor in (1, 2, 4, 8, MOST_EPISODES)):
         # One and a half standard errors more than expected: the mean seen here is uncertain, and so will be the next.

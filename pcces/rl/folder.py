@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from pcces.core.certificate import Certificate
+from pcces.core.limits import Limit, from_dict
 from pcces.envs.lookup import simulator_of_run, task_of_run
 from pcces.envs.simulator import CostFunction, Simulator
 from pcces.envs.task import Task
@@ -42,7 +43,8 @@ MOST_METRICS, MOST_POLICY = 1 << 30, 256 << 20  # bytes
 CONFIG = {
     "task": TEXT, "algorithm": TEXT, "preset": TEXT, "seed": whole(0), "engine": TEXT,
     "workers": optional(whole(1, 100_000)), "ray_address": optional(TEXT), "step_timeout": optional(NUMBER),
-    "simulator": optional(NAMES), "thresholds": several(NUMBER), "entropy_bounds": several(optional(NUMBER), 2),
+    "simulator": optional(NAMES), "thresholds": several(NUMBER), "limits": optional(NAMES),
+    "entropy_bounds": several(optional(NUMBER), 2),
     "confidence": SHARE, "certify_episodes": whole(2), "settings": NAMES, "versions": NAMES,
 }  # fmt: skip
 NEEDED = {"task", "algorithm", "preset", "seed", "thresholds", "entropy_bounds", "settings"}
@@ -56,7 +58,7 @@ SIMULATOR = {
 }  # fmt: skip
 BOX = {"low": several(optional(NUMBER)), "high": several(optional(NUMBER))}
 FINAL = {
-    "episodes": whole(0), "costs": several(ANY_NUMBER), "costs_error": several(ANY_NUMBER),
+    "episodes": whole(0), "costs": several(ANY_NUMBER), "costs_error": several(ANY_NUMBER), "limited": several(ANY_NUMBER),
     **{name + error: ANY_NUMBER for name in ("return", "entropy", "length") for error in ("", "_error")},
 }  # fmt: skip
 CERTIFICATE = {"certificate": NAMES, "fresh_episodes": NAMES, "words": TEXT, "limits": several(NAMES)}
@@ -113,7 +115,7 @@ def read_certificate(path: Path, problem: Problem) -> tuple[Certificate, dict[st
         stated, final = said["certificate"], said["fresh_episodes"]
         kinds = {field.name: BY_TYPE[field.type] for field in fields(Certificate) if field.type in BY_TYPE}
         check(stated, kinds, "certificate", {"holds", "confidence", "upper_bounds", "samples", "method"})
-        check(final, FINAL, "fresh_episodes")
+        check(final, FINAL, "fresh_episodes", set(FINAL) - ({"limited"} if problem.on_means else set()))
         certificate = Certificate.from_dict(stated)
         counts = len(certificate.upper_bounds), len(final["costs"]), len(final["costs_error"])
         if counts != (len(problem.names), len(problem.cost_names), len(problem.cost_names)) or _others(said, problem):
@@ -150,6 +152,19 @@ def read_policy(path: Path, task: str, shape: Policy) -> tuple[np.ndarray, Norma
     return arrays["x"], frozen(arrays["mean"], arrays["std"])
 
 
+def _limits(path: Path, config: dict[str, Any]) -> dict[str, Limit] | None:
+    """The limits on costs, where they are not on means alone."""
+    if not config.get("limits"):
+        return None
+    try:
+        limits = {name: from_dict(limit) for name, limit in config["limits"].items()}
+        if [limit.origin for limit in limits.values()] != config["thresholds"]:
+            raise ValueError(f"its thresholds {config['thresholds']} are those of other limits")
+    except (ValueError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path / 'config.json'} is not a run's configuration: limits: {error}") from error
+    return limits
+
+
 def load(path: str | Path, cost: CostFunction | None = None) -> Run:
     """A run from its folder; a task of your own has to be registered first (`pcces.envs.register_task`).
 
@@ -168,9 +183,10 @@ def load(path: str | Path, cost: CostFunction | None = None) -> Run:
     problem = problem_for(
         task,
         settings["mu"],
-        tuple(config["thresholds"]) or None,
+        None if config.get("limits") else tuple(config["thresholds"]) or None,
         from_json(config["entropy_bounds"]),
         settings["discounted"],
+        _limits(path, config),
     )
     shape = Policy(task.observation_size, task.actions, tuple(settings["hidden"]))
     run = Run(config, task, shape, problem, path=path)

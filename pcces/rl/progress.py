@@ -93,9 +93,10 @@ class TrainingProgress:
             return float(np.mean([run.metrics[name][-1] for run in runs]))
 
         parts = [Part(f"return {last('return'):.4g}")]
-        for name, limit in zip(problem.cost_names, problem.thresholds):
-            cost = last(f"cost_{name}")
-            parts.append(Part(f"{name} {cost:.3g} (limit {limit:g})", cost <= limit))
+        for limit in problem.cost_limits:
+            cost = last(f"cost_{limit.what}")
+            kept = cost <= limit.value if limit.kind == "mean" else None  # the mean does not say
+            parts.append(Part(f"{limit.what} {cost:.3g} (limit {limit.short})", kept))
         parts.append(Part(f"entropy {last('entropy'):.3g}"))
         if "sigma" in runs[0].metrics:
             recent = np.mean([run.metrics["success"][-RECENT:] for run in runs])

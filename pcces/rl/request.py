@@ -13,6 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from pcces.core.limits import to_dict
 from pcces.envs.lookup import resolve
 from pcces.envs.simulator import CostFunction, Simulator
 from pcces.envs.task import Continuous, Task
@@ -41,6 +42,7 @@ class Request:
     iterations: int = 300
     population: int | None = None
     threshold: float | Sequence[float] | None = None
+    limits: Any = None
     engine: str | None = None
     workers: int | None = None
     out: str | Path | Sequence[str | Path | None] | None = None
@@ -90,8 +92,12 @@ class Request:
         settings = self._settings(task, engine, bounds)
         if bounds is None and not self.algorithm.limits_entropy:
             bounds = (-math.inf, math.inf)
-        limits = tuple(self.threshold) if isinstance(self.threshold, Sequence) else self.threshold
-        problem = problem_for(task, settings.mu, limits, bounds, settings.discounted)
+        thresholds = tuple(self.threshold) if isinstance(self.threshold, Sequence) else self.threshold
+        problem = problem_for(task, settings.mu, thresholds, bounds, settings.discounted, self.limits)
+        if not problem.on_means and self.algorithm.only_means:
+            raise ValueError(
+                f"{self.algorithm.name} knows limits on means only: give a threshold, or another algorithm"
+            )
         shape = Policy(task.observation_size, task.actions, tuple(settings.hidden))
         if self.resume and any(path is None for path in self.paths):
             raise ValueError("resume needs out: the folder of the run to go on with")
@@ -106,6 +112,7 @@ class Request:
                 **asked_of_it,
                 "simulator": task.to_dict() if isinstance(task, Simulator) else None,
                 "thresholds": list(problem.thresholds),
+                "limits": None if problem.asked is None else dict(zip(problem.cost_names, map(to_dict, problem.asked))),
                 "entropy_bounds": to_json(problem.entropy_bounds),
                 "confidence": self.confidence,
                 "certify_episodes": episodes,

@@ -144,9 +144,10 @@ class Run:
         return printable(shlex.join(words))
 
     def keeps_limits(self) -> bool:
-        """Whether the means over the certificate's episodes keep all limits, which is less than a certificate says."""
+        """Whether the certificate's episodes keep all limits as they are, which is less than a certificate says."""
         (low, high), entropy = self.problem.entropy_bounds, self.final["entropy"]
-        return low <= entropy <= high and all(c <= t for c, t in zip(self.final["costs"], self.problem.thresholds))
+        found = self.final.get("limited", self.final["costs"])
+        return low <= entropy <= high and all(c <= limit.most for c, limit in zip(found, self.problem.cost_limits))
 
     # -- files ---------------------------------------------------------------------------------------------------------
 
@@ -189,8 +190,8 @@ class Run:
             return []
         said = []
         for limit, bound in zip(self.problem.limits, self.certificate.upper_bounds):
-            value, words = (limit.value + bound, "at most") if limit.at_most else (limit.value - bound, "at least")
-            said.append(f"{limit.what} {words} {value:.4g} (limit {limit.value:g})")
+            value, words = (limit.most + bound, "at most") if limit.at_most else (limit.value - bound, "at least")
+            said.append(f"{limit.quantity} {words} {value:.4g} (limit {limit.most:g})")
         return said
 
     def words(self) -> str:
@@ -199,6 +200,9 @@ class Run:
             return "not finished: no certificate yet"
         c, final = self.certificate, self.final
         parts = [f"{name} {final['costs'][i]:.3g}" for i, name in enumerate(self.problem.cost_names)]
+        if not self.problem.on_means:
+            others = [limit for limit in zip(self.problem.cost_limits, final["limited"]) if limit[0].kind != "mean"]
+            parts += [f"{limit.quantity} {value:.3g}" for limit, value in others]
         means = f"return {final['return']:.4g}" + "".join(f", {part}" for part in parts)
         limits = "; ".join(self.limits())
         sure = f"{100 * c.confidence:g} % confidence, {c.samples} fresh episodes, {c.method} bound"
@@ -242,4 +246,9 @@ def summary(problem: Problem, outcome: Any) -> dict[str, Any]:
     pairs = [mean_and_error(np.asarray(row, dtype=float)) for row in outcome.costs]
     numbers["costs"], numbers["costs_error"] = [a for a, _ in pairs], [b for _, b in pairs]
     numbers["cost_names"], numbers["thresholds"] = list(problem.cost_names), list(problem.thresholds)
+    if not problem.on_means:
+        of_good = (np.asarray(row, dtype=float)[good] for row in outcome.costs)
+        found = zip(problem.cost_limits, of_good)
+        numbers["limited"] = [limit.estimate(row) if row.size else math.nan for limit, row in found]
+        numbers["limits"] = [str(limit) for limit in problem.cost_limits]
     return numbers

@@ -271,6 +271,8 @@ def flat(problem: Problem, metrics: dict[str, Any], k: int) -> dict[str, float]:
     costs = metrics["costs"][k]
     line |= {f"cost_{name}": float(costs[j]) for j, name in enumerate(problem.cost_names)}
     over = any(float(costs[j]) > t for j, t in enumerate(problem.thresholds))
+    if not problem.on_means:
+        over = bool(np.any(metrics["estimate"].mean[k][1 : 1 + len(problem.cost_names)] > 0))
     line |= {"entropy": float(metrics["entropy"][k]), "length": float(metrics["length"][k])}
     if problem.cost_names:
         line["over_threshold"] = float(over)
