@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pcces.blackbox.constraints import read_constraints
+from pcces.blackbox.constraints import WithArguments, read_constraints
 from pcces.blackbox.evaluator import Evaluator
+from pcces.blackbox.habits import translated
 from pcces.blackbox.loop import ask_and_tell
-from pcces.blackbox.optimizer import Optimizer
-from pcces.blackbox.options import TheoryWarning
+from pcces.blackbox.optimizer import OWN, Optimizer
+from pcces.blackbox.options import TheoryWarning, check_names
 from pcces.strategies import Strategy
 
 if TYPE_CHECKING:
@@ -40,15 +42,21 @@ def minimize(
     callback: Callable[[OptimizeResult], Any] | None = None,
     progress: bool | None = None,
     checkpoint: str | Path | None = None,
-    **options: Any,
+    args: Any = (),
+    tol: float | None = None,
+    maxiter: int | None = None,
+    maxfev: int | None = None,
+    options: Mapping[str, Any] | None = None,
+    **more: Any,
 ) -> OptimizeResult:
     """Minimise a noisy function under constraints that may not be broken, and certify the answer.
 
     `fun(x)` returns a float, or a pair (f, c) when one simulation gives objective and constraints (c <= 0 is feasible);
-    with `common_random_numbers=True` it is called as fun(x, rng). `constraints` are callables c(x) <= 0 or SciPy's
-    LinearConstraint and NonlinearConstraint. Bounds and linear constraints are kept by projection: fun is never called
-    outside the bounds. `equalities` names the c of the pair that must be 0, not <= 0. An exception, nan or inf is a failed
-    evaluation: infeasible, counted, never fatal. A first call that returns no number is a mistake, and raises TypeError.
+    with `common_random_numbers=True` it is called as fun(x, rng). `constraints` are callables c(x) <= 0 or SciPy's, of any
+    form (in its dictionaries "ineq" means >= 0, as there). Bounds and linear constraints are kept by projection: fun is
+    never called outside the bounds. `equalities` names the c of the pair that must be 0, not <= 0. An exception, nan or inf
+    is a failed evaluation: infeasible, counted, never fatal. A first call that returns no number is a mistake, and raises
+    TypeError.
 
     `workers`: how many processes evaluate (an integer; -1: one a core), or a map-like callable, or an executor. With
     `engine="ray"` they are actors of the Ray cluster at `ray_address` (None: one on this machine). A worker that dies is
@@ -60,6 +68,10 @@ def minimize(
     `checkpoint="run.npz"`: the search is written to this file every few seconds, and after each batch that takes long. If the
     file is there already, the search goes on from it. Whatever ends the search early, Ctrl-C or an error of the callback, is
     raised with the best so far as its attribute `result`.
+
+    For SciPy's users: `args` go to fun behind x (and rng), `maxfev` is max_evaluations, `maxiter` max_iterations, `tol` the
+    step size at which the search has converged (sigma_stop), `options` holds further arguments. So this works, too:
+    `scipy.optimize.minimize(fun, x0, method=pcces.minimize, ...)`. A callback may call its parameter `intermediate_result`.
 
     The result is a scipy.optimize.OptimizeResult: x is the best point that could be *certified*, not the luckiest one seen.
 
@@ -74,12 +86,15 @@ def minimize(
     >>> res.success, bool(np.allclose(res.x, 0.5, atol=0.05)), bool(res.x.sum() <= 1)
     (True, True, True)
     """
-    linear, functions, from_the_end = read_constraints(constraints)
-    optimizer = Optimizer(
-        x0, bounds=bounds, linear=linear, equalities=[*equalities, *from_the_end], strategy=strategy,
-        max_evaluations=max_evaluations, confidence=confidence, common_random_numbers=common_random_numbers, rng=rng,
-        **options,
-    )  # fmt: skip
+    given = translated(locals(), DEFAULTS)
+    check_names(given, [*DEFAULTS, *OWN])
+    evaluator = {name: given.pop(name) for name in ("workers", "vectorized", "engine", "timeout", "ray_address")}
+    callback, progress, checkpoint, args = map(given.pop, ("callback", "progress", "checkpoint", "args"))
+    fun, (linear, functions, from_the_end) = given.pop("fun"), read_constraints(given.pop("constraints"))
+    if args is not None and not (isinstance(args, tuple) and len(args) == 0):
+        fun = WithArguments(fun, args)
+    equalities = [*given.pop("equalities"), *from_the_end]
+    optimizer = Optimizer(given.pop("x0"), linear=linear, equalities=equalities, **given)
     for line in optimizer.lost_assumptions:
         warnings.warn(f"the convergence theorem no longer applies: {line}", TheoryWarning, stacklevel=2)
     if checkpoint is not None:
@@ -87,7 +102,9 @@ def minimize(
 
         optimizer = resumed(optimizer, checkpoint, seeded=rng is not None)
     with Evaluator(
-        fun, functions, workers, vectorized, common_random_numbers,
-        engine=engine, timeout=timeout, ray_address=ray_address,
-    ) as evaluate:  # fmt: skip
+        fun, functions, common_random_numbers=optimizer.search.common_random_numbers, **evaluator
+    ) as evaluate:
         return ask_and_tell(optimizer, evaluate, callback, progress, checkpoint)
+
+
+DEFAULTS = {name: parameter.default for name, parameter in inspect.signature(minimize).parameters.items()}

@@ -117,10 +117,14 @@ def test_bounds_objects():
 
 @pytest.mark.parametrize(
     ("wrong", "message"),
-    [({"type": "ineq", "fun": quadratic}, "dict constraints are ambiguous"), (3.0, "not iterable|must be callable")],
+    [
+        ({"type": "ineq"}, 'a dict constraint needs a "fun" and the "type"'),
+        ({"type": "<", "fun": quadratic}, r"\"ineq\" \(fun\(x\) >= 0, as in SciPy\)"),
+        (3.0, "not iterable|must be callable"),
+    ],
 )
 def test_constraints_of_the_wrong_kind(wrong, message):
-    with pytest.raises(TypeError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         solve(quadratic, constraints=wrong)
     with pytest.raises(TypeError, match="a constraint must be callable or a SciPy constraint, got float"):
         solve(quadratic, constraints=[3.0])

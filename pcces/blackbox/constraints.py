@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 def read_constraints(given: Any) -> tuple[list[LinearConstraint], list[Callable[[Any], Any]], list[int]]:
     """Linear constraints, functions whose values must be <= 0 (or 0), and which values are equalities.
 
-    Plain callables come first and SciPy's constraints last, because how many values a callable returns is not known
-    before it is called: equalities are counted from the end.
+    Plain callables and SciPy's dictionaries of inequalities come first, because how many values they return is not known
+    before they are called: equalities are counted from the end.
     """
     from scipy.optimize import LinearConstraint, NonlinearConstraint
 
@@ -27,15 +27,12 @@ def read_constraints(given: Any) -> tuple[list[LinearConstraint], list[Callable[
     plain: list[Callable[[Any], Any]] = []
     one_sided: list[OneSided] = []
     for constraint in given:
+        if isinstance(constraint, dict):
+            constraint = from_dict(constraint)
         if isinstance(constraint, LinearConstraint):
             linear.append(constraint)
         elif isinstance(constraint, NonlinearConstraint):
             one_sided.append(OneSided(constraint))
-        elif isinstance(constraint, dict):
-            raise TypeError(
-                "dict constraints are ambiguous here ('ineq' means >= 0 in SciPy, we take c(x) <= 0); "
-                "use scipy.optimize.NonlinearConstraint or a callable c(x) <= 0"
-            )
         elif callable(constraint):
             plain.append(constraint)
         else:
@@ -46,6 +43,45 @@ def read_constraints(given: Any) -> tuple[list[LinearConstraint], list[Callable[
         behind += function.outputs
         equalities += [i - behind for i in function.equal]
     return linear, [*plain, *one_sided], equalities
+
+
+def from_dict(constraint: dict[str, Any]) -> Callable[[Any], Any] | NonlinearConstraint:
+    """SciPy's older form, with SciPy's sign: {"type": "ineq", "fun": g} means g(x) >= 0, {"type": "eq", ..} g(x) = 0."""
+    from scipy.optimize import NonlinearConstraint
+
+    fun, kind = constraint.get("fun"), str(constraint.get("type")).lower()
+    if not callable(fun) or kind not in ("ineq", "eq"):
+        raise ValueError(
+            f'a dict constraint needs a "fun" and the "type" "ineq" (fun(x) >= 0, as in SciPy) or "eq", got {constraint!r}'
+        )
+    fun = WithArguments(fun, constraint.get("args", ()))
+    return Negative(fun) if kind == "ineq" else NonlinearConstraint(fun, 0.0, 0.0)
+
+
+class WithArguments:
+    """A function with further arguments behind those it is called with.
+
+    >>> WithArguments(pow, (3,))(2)
+    8
+    """
+
+    def __init__(self, fun: Callable[..., Any], arguments: Any):
+        self.fun, self.arguments = fun, arguments if isinstance(arguments, tuple) else (arguments,)
+
+    def __call__(self, *given: Any) -> Any:
+        """The function's value."""
+        return self.fun(*given, *self.arguments)
+
+
+class Negative:
+    """g(x) >= 0 as values that are <= 0."""
+
+    def __init__(self, fun: Callable[[Any], Any]):
+        self.fun = fun
+
+    def __call__(self, x: Any) -> np.ndarray:
+        """The values at x."""
+        return -constraint_values(self.fun(x)).astype(float)
 
 
 class OneSided:

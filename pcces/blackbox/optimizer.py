@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections import deque
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -14,7 +15,7 @@ import scipy
 from pcces.blackbox.batch import Batch, Streams
 from pcces.blackbox.evaluations import Evaluations
 from pcces.blackbox.models.archive import Archive
-from pcces.blackbox.options import MODEL_DIMENSION, lost_assumptions, make_options, read_strategy
+from pcces.blackbox.options import MODEL_DIMENSION, check_names, lost_assumptions, make_options, read_strategy
 from pcces.blackbox.search import PHASES, Search
 from pcces.blackbox.space import Space
 from pcces.blackbox.state import Accepted, Budget, Constraints, RunState, SearchState
@@ -67,6 +68,7 @@ class Optimizer:
         **options: Any,
     ):
         """Many parameters: those of `minimize` that are not about how to evaluate, and `pcces.Options`."""
+        check_names(options, OWN)
         self.equalities = tuple(int(i) for i in equalities)
         linear = [linear] if isinstance(linear, scipy.optimize.LinearConstraint) else list(linear)
         self.space = space = Space(x0, bounds, linear, scale)
@@ -263,3 +265,6 @@ class Optimizer:
         from pcces.blackbox import storage
 
         return storage.load(cls, path)
+
+
+OWN = [name for name in inspect.signature(Optimizer).parameters if name != "options"]

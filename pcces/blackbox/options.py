@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -154,6 +154,24 @@ PAPER = {
 PRESETS: dict[str, dict[str, Any]] = {"default": {}, "paper": PAPER}
 
 
+def check_names(given: Iterable[str], own: Iterable[str] = ()) -> None:
+    """Raise a TypeError for a name that is no option, and none of a function's own parameters; it offers the nearest.
+
+    >>> check_names(["worker"], own=["workers"])
+    Traceback (most recent call last):
+    ...
+    TypeError: unknown option 'worker'; did you mean 'workers'?
+    """
+    names = [*own, *(field.name for field in fields(Options))]
+    for name in given:
+        if name == "noisy":
+            raise TypeError(
+                "noisy is no option any more: noise is noticed whenever it shows; say deterministic=True if there is none"
+            )
+        if name not in names:
+            raise TypeError(f"unknown option {name!r}; {suggestion(name, names)}")
+
+
 def make_options(preset: str = "default", **given: Any) -> Options:
     """Options from a preset and what the user gave; unknown names raise an error that offers the nearest.
 
@@ -166,14 +184,7 @@ def make_options(preset: str = "default", **given: Any) -> Options:
     """
     if preset not in PRESETS:
         raise ValueError(f"unknown preset {preset!r}; there are {', '.join(PRESETS)}")
-    names = [field.name for field in fields(Options)]
-    for name in given:
-        if name == "noisy":
-            raise TypeError(
-                "noisy is no option any more: noise is noticed whenever it shows; say deterministic=True if there is none"
-            )
-        if name not in names:
-            raise TypeError(f"unknown option {name!r}; {suggestion(name, names)}")
+    check_names(given)
     plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}
     if plain.get("limits") is not None:
         several = isinstance(plain["limits"], Sequence) and not isinstance(plain["limits"], str)
