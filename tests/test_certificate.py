@@ -8,6 +8,7 @@ import pytest
 from scipy.stats import binom
 
 import pcces
+from pcces.blackbox import limits
 from pcces.core.bounds import student_bound
 from pcces.core.certificate import Certificate
 from pcces.core.limits import CVaR, Mean, Probability, Quantile
@@ -462,6 +463,17 @@ def test_limits_of_all_kinds_are_certified_near_their_best(kind):
             assert best - 0.08 < res.x[0] and res.constr[0] <= limit.at_most
     assert certified >= 7 and wrong <= 1
     assert (res.certificate.grade == "guaranteed") == (kind in ("probability", "quantile"))
+
+
+@pytest.mark.parametrize("stated", [{"limits": ["P(> 0) <= 0.1"]}, {"constraint_range": [(-9.0, 9.0)]}, {}])
+def test_a_search_that_has_spent_all_its_error_probability_still_has_an_answer(stated):
+    rng = np.random.default_rng(0)
+    opt = pcces.Optimizer([0.0], bounds=[(-2, 2)], max_evaluations=200, rng=0, **stated)
+    told(opt, lambda X, batch: (X[:, 0] ** 2 + 0.1 * rng.standard_normal(len(X)), rng.uniform(-2, -1, len(X))))
+    before = limits.margin(opt.search)
+    opt.state.test.spent = 1.0  # a last look took what was left
+    assert np.all(np.isfinite(limits.margin(opt.search))) and np.all(limits.margin(opt.search) <= before)
+    assert opt.result.certificate.holds
 
 
 def test_limits_are_in_the_order_of_the_constraints():

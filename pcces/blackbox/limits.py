@@ -120,7 +120,8 @@ def margin_for(search: Search, samples: int, error: np.ndarray | float = 0.0) ->
     """How far below zero to aim so that this many samples certify all constraints in four of five cases, when the
     point aimed at is known with a standard error of `error`."""
     known = search.columns
-    look, n = (search.error(True) - search.error(False)) / max(len(known), 1), max(samples, 2)
+    left = search.error(True) - search.error(False) or 1 - search.confidence  # nothing is left when all is over
+    look, n = left / max(len(known), 1), max(samples, 2)
     chance = CHANCE ** (1 / max(len(known), 1))
     widths = [_width(search, j, column, n, look, chance) for j, column in enumerate(known)]
     needed, deviation = np.array(widths).reshape(-1, 2).T
