@@ -14,6 +14,7 @@ if _TYPE_CHECKING:
     from pcces.blackbox.evaluator import Evaluator
     from pcces.blackbox.optimizer import Optimizer
     from pcces.blackbox.options import Options
+    from pcces.blackbox.variables import Choice, Integer, Log
     from pcces.core.certificate import Certificate
     from pcces.minimize import minimize
     from pcces.policies import train, train_seeds
@@ -21,7 +22,10 @@ if _TYPE_CHECKING:
 
 __all__ = [
     "Certificate",
+    "Choice",
     "Evaluator",
+    "Integer",
+    "Log",
     "Optimizer",
     "Options",
     "envs",
@@ -35,6 +39,7 @@ __all__ = [
 # Everything comes when it is first asked for: `import pcces` itself takes no time.
 _HOMES = {
     "Certificate": "pcces.core.certificate", "Evaluator": "pcces.blackbox.evaluator",
+    "Choice": "pcces.blackbox.variables", "Integer": "pcces.blackbox.variables", "Log": "pcces.blackbox.variables",
     "Optimizer": "pcces.blackbox.optimizer", "Options": "pcces.blackbox.options", "load": "pcces.rl.folder",
     "minimize": "pcces.minimize", "train": "pcces.policies", "train_seeds": "pcces.policies",
 }  # fmt: skip

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pcces.blackbox.coding import read_variables
 from pcces.blackbox.constraints import WithArguments, read_constraints
 from pcces.blackbox.evaluator import Evaluator
 from pcces.blackbox.habits import translated
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 def minimize(
     fun: Callable[..., Any],
-    x0: Any,
+    x0: Any = None,
     constraints: Any = (),
     bounds: Any = None,
     *,
@@ -58,6 +59,10 @@ def minimize(
     is a failed evaluation: infeasible, counted, never fatal. A first call that returns no number is a mistake, and raises
     TypeError.
 
+    Bounds are pairs or SciPy's, and `pcces.Integer(low, high)`, `pcces.Log(low, high)`, `pcces.Choice("a", "b")` are bounds,
+    too; `integrality` is that of scipy.optimize.milp. Bounds in a dictionary give the variables names: fun gets a dictionary,
+    and `x` is one. Without x0 the search starts in the middle of the bounds.
+
     `workers`: how many processes evaluate (an integer; -1: one a core), or a map-like callable, or an executor. With
     `engine="ray"` they are actors of the Ray cluster at `ray_address` (None: one on this machine). A worker that dies is
     replaced and its evaluations are repeated; an evaluation that takes longer than `timeout` seconds has failed.
@@ -90,11 +95,14 @@ def minimize(
     check_names(given, [*DEFAULTS, *OWN])
     evaluator = {name: given.pop(name) for name in ("workers", "vectorized", "engine", "timeout", "ray_address")}
     callback, progress, checkpoint, args = map(given.pop, ("callback", "progress", "checkpoint", "args"))
-    fun, (linear, functions, from_the_end) = given.pop("fun"), read_constraints(given.pop("constraints"))
+    variables = read_variables(bounds, None if x0 is None else len(x0), given.pop("integrality", None))
+    if variables is not None:
+        given["bounds"] = variables
+    fun, (linear, functions, from_the_end) = given.pop("fun"), read_constraints(given.pop("constraints"), variables)
     if args is not None and not (isinstance(args, tuple) and len(args) == 0):
         fun = WithArguments(fun, args)
     equalities = [*given.pop("equalities"), *from_the_end]
-    optimizer = Optimizer(given.pop("x0"), linear=linear, equalities=equalities, **given)
+    optimizer = Optimizer(linear=linear, equalities=equalities, **given)
     for line in optimizer.lost_assumptions:
         warnings.warn(f"the convergence theorem no longer applies: {line}", TheoryWarning, stacklevel=2)
     if checkpoint is not None:

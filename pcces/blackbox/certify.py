@@ -74,7 +74,7 @@ def _corrected(search: Search) -> np.ndarray | None:
     unsure = np.hypot((1 - trust) * local.model.error, trust * error)
     backoff = limits.margin_for(search, state.budget.left, unsure[1:])
     radius = math.sqrt(n) * spread / local.length
-    half_spaces, step = search.space.half_spaces, np.zeros(n)
+    half_spaces, step = search.space.half_spaces_at(x), np.zeros(n)
     for reach in (0.03, 0.1, 0.3, 1.0, 3.0, 10.0):  # no farther than it takes: slopes are only good near by
         best = anchored.step(half_spaces, reach * radius, backoff, run.multipliers)
         if best is None:

@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pcces.blackbox.evaluator import WrongReturnError, constraint_values
+from pcces.blackbox.variables import Choice, Integer, Log
 
 if TYPE_CHECKING:
     from scipy.optimize import LinearConstraint, NonlinearConstraint
 
+    from pcces.blackbox.coding import Variables
 
-def read_constraints(given: Any) -> tuple[list[LinearConstraint], list[Callable[[Any], Any]], list[int]]:
+
+def read_constraints(
+    given: Any, variables: Variables | None = None
+) -> tuple[list[LinearConstraint], list[Callable[[Any], Any]], list[int]]:
     """Linear constraints, functions whose values must be <= 0 (or 0), and which values are equalities.
 
     Plain callables and SciPy's dictionaries of inequalities come first, because how many values they return is not known
@@ -29,6 +34,8 @@ def read_constraints(given: Any) -> tuple[list[LinearConstraint], list[Callable[
     for constraint in given:
         if isinstance(constraint, dict):
             constraint = from_dict(constraint)
+        if isinstance(constraint, LinearConstraint) and variables is not None:
+            constraint = _on_variables(constraint, variables)
         if isinstance(constraint, LinearConstraint):
             linear.append(constraint)
         elif isinstance(constraint, NonlinearConstraint):
@@ -56,6 +63,33 @@ def from_dict(constraint: dict[str, Any]) -> Callable[[Any], Any] | NonlinearCon
         )
     fun = WithArguments(fun, constraint.get("args", ()))
     return Negative(fun) if kind == "ineq" else NonlinearConstraint(fun, 0.0, 0.0)
+
+
+def _on_variables(constraint: LinearConstraint, variables: Variables) -> LinearConstraint | NonlinearConstraint:
+    """A linear constraint on integers, or on what is searched on a logarithmic scale, is one like any other."""
+    from scipy.optimize import NonlinearConstraint
+
+    A = np.atleast_2d(constraint.A.toarray() if hasattr(constraint.A, "toarray") else np.asarray(constraint.A))
+    used = [kind for kind, column in zip(variables.kinds, A.T) if np.any(column)]
+    if not any(isinstance(kind, Integer | Log) for kind in used) or any(isinstance(kind, Choice) for kind in used):
+        return constraint
+    low, high = (np.broadcast_to(side, len(A)) for side in (constraint.lb, constraint.ub))
+    return NonlinearConstraint(Product(A), low, high)
+
+
+class Product:
+    """x -> A x.
+
+    >>> Product(np.array([[1.0, 2.0]]))([3.0, 4.0])
+    array([11.])
+    """
+
+    def __init__(self, A: np.ndarray):
+        self.A = A
+
+    def __call__(self, x: Any) -> np.ndarray:
+        """The values at x."""
+        return self.A @ np.asarray(x, dtype=float)
 
 
 class WithArguments:

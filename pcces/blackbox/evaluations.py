@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from pcces.blackbox.coding import Variables
 
 MOST_NUMBERS = 10_000_000  # numbers that are kept, 80 MB: of a run that has more, the newest evaluations
 WIDEST = 100_000  # variables: of longer points only seeds and outputs are kept
 FIRST_ROOM = 256
+TAKEN = re.compile(r"f|c\d+|seed|seconds|why")  # columns that no variable can have
 
 
 class Evaluations(Sequence[dict[str, Any]]):
@@ -27,8 +32,10 @@ class Evaluations(Sequence[dict[str, Any]]):
     (array([0.5, 1. ]), 2.0, 'incumbent')
     """
 
-    def __init__(self, names: Sequence[str]):
-        self.names = list(names)
+    def __init__(self, names: Sequence[str], variables: Variables | None = None):
+        self.variables = variables
+        labels = names if variables is None else variables.labels
+        self.names = [f"x_{name}" if TAKEN.fullmatch(name) else name for name in labels]
         self.dropped = 0
         self._began = time.monotonic()
         self._size = 0
@@ -99,7 +106,10 @@ class Evaluations(Sequence[dict[str, Any]]):
         if isinstance(which, str):
             return self._column(which)
         i = range(len(self))[which]
-        values = [*self._room["x"][i].tolist(), self._room["f"][i].item(), *self._room["c"][i].tolist()]
+        x = self._room["x"][i]
+        if self.variables is not None:
+            x = np.array([self.variables.column(j, x[None, j])[0] for j in range(len(x))], dtype=object)
+        values = [*x.tolist(), self._room["f"][i].item(), *self._room["c"][i].tolist()]
         values += [self._room[name][i].item() for name in ("seed", "seconds", "why")]
         return dict(zip(self.columns, values))
 
@@ -108,8 +118,10 @@ class Evaluations(Sequence[dict[str, Any]]):
             raise KeyError(f"no column {name!r}; there are {', '.join(self.columns)}")
         if name in ("f", "seed", "seconds", "why"):
             return self._room[name][: self._size].copy()
-        group, first = ("x", 0) if self._points and name in self.names else ("c", len(self.names) * self._points + 1)
-        return self._room[group][: self._size, self.columns.index(name) - first].copy()
+        if self._points and name in self.names:
+            column = self._room["x"][: self._size, self.names.index(name)].copy()
+            return column if self.variables is None else self.variables.column(self.names.index(name), column)
+        return self._room["c"][: self._size, int(name[1:])].copy()
 
     def __repr__(self) -> str:
         dropped = f" ({self.dropped} older ones are not kept)" if self.dropped else ""

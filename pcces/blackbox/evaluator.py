@@ -48,11 +48,11 @@ class UserFunctions:
         """One evaluation."""
         x, seed = task
         try:  # each function gets a copy of its own: what one writes into it must not reach the others or the search
-            own = np.array(x)
+            own = x.copy()
             f, c = split(self.fun(own, np.random.default_rng(int(seed))) if self.seeded else self.fun(own))
             if not math.isfinite(f):  # failed, and that may be all that it said
                 return Evaluation(f, None)
-            parts = [c, *(constraint_values(g(np.array(x))) for g in self.constraints)]
+            parts = [c, *(constraint_values(g(x.copy())) for g in self.constraints)]
             return Evaluation(f, np.concatenate([part for part in parts if part.size] or parts))
         except WrongReturnError as error:
             return Evaluation(np.nan, None, f"TypeError: {error}", wrong=True)
@@ -255,7 +255,10 @@ class Evaluator:
 
     def _whole(self, batch: Batch) -> tuple[np.ndarray, np.ndarray | None]:
         try:
-            value = self.functions.fun(np.asarray(batch.points))
+            points = batch.points
+            named = isinstance(points, list)  # dictionaries become one, of columns
+            columns = {name: np.array([x[name] for x in points]) for name in points[0]} if named else np.asarray(points)
+            value = self.functions.fun(columns)
         except Exception as error:
             self.last_error = f"{type(error).__name__}: {error}"
             return np.full(len(batch), np.nan), None

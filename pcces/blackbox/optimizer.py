@@ -53,7 +53,7 @@ class Optimizer:
 
     def __init__(
         self,
-        x0: Any,
+        x0: Any = None,
         *,
         bounds: Any = None,
         linear: LinearConstraint | Sequence[LinearConstraint] = (),
@@ -65,13 +65,14 @@ class Optimizer:
         common_random_numbers: bool = False,
         rng: int | np.random.Generator | None = None,
         scale: Any = None,
+        integrality: Any = None,
         **options: Any,
     ):
         """Many parameters: those of `minimize` that are not about how to evaluate, and `pcces.Options`."""
         check_names(options, OWN)
         self.equalities = tuple(int(i) for i in equalities)
         linear = [linear] if isinstance(linear, scipy.optimize.LinearConstraint) else list(linear)
-        self.space = space = Space(x0, bounds, linear, scale)
+        self.space = space = Space(x0, bounds, linear, scale, integrality)
         max_evaluations = 2000 * space.n if max_evaluations is None else int(max_evaluations)
         if max_evaluations < 1:
             raise ValueError(f"max_evaluations must be at least 1, got {max_evaluations}")
@@ -81,6 +82,8 @@ class Optimizer:
         self.lost_assumptions = lost_assumptions(chosen)  # of the convergence theorem, in words
         rule = chosen.rule
         distribution, uses_models = read_strategy(strategy, preset, space.n)
+        if chosen.cautious is not None and space.rounds:
+            raise ValueError("cautious needs variables that can change a little: leave it out, or integers and choices")
         if chosen.cautious is not None and not uses_models:
             raise ValueError(
                 f"cautious needs models to tell what is safe: strategy 'model', or the default with at most {MODEL_DIMENSION} "
@@ -103,7 +106,7 @@ class Optimizer:
             streams=Streams(int(np.random.default_rng(rng).integers(2**63))), state=state,
         )  # fmt: skip
         self.state, self.history = state, self.search.history
-        self.evaluations = Evaluations([f"x{i}" for i in range(space.n)])
+        self.evaluations = Evaluations([f"x{i}" for i in range(space.size)], space.variables)
         self._asked: Batch | None = None
         name = strategy if isinstance(strategy, str) else None
         self.given = {"strategy": name, "preset": preset, "scale": scale, "linear": linear, "options": options}
@@ -123,6 +126,13 @@ class Optimizer:
 
     def ask(self) -> Batch:
         """All that can be evaluated in parallel now: samples, or repeats of trial point and incumbent alike."""
+        batch = self._ask()
+        if self.space.variables is None:
+            return batch
+        shown = self.space.shown(np.asarray(batch.points))
+        return Batch(shown, batch.seeds, batch.number, batch.phase, batch.at_trial, batch.directions)
+
+    def _ask(self) -> Batch:
         if self.state.phase == "done":
             raise RuntimeError(f"the search is over ({self.state.message}); read .result")
         if self._asked is None:
@@ -131,7 +141,7 @@ class Optimizer:
 
     def tell(self, batch: Batch, f: Any, c: Any = None) -> None:
         """Report f (k,) and c (k, m) for the points of the batch just asked for; nan or inf marks a failed evaluation."""
-        asked = self.ask()
+        asked = self._ask()
         if batch.number != asked.number:
             raise ValueError(f"told batch {batch.number}, but batch {asked.number} is the one that was asked for last")
         outputs = self._outputs(f, c, len(asked.seeds))

@@ -76,7 +76,7 @@ def make_result(search: Search, evaluations: Evaluations) -> Result:
     improvement = _improvement(search, z, float(values[0]))
     status, message = _verdict(search, values[0], certificate, violations, improvement)
     fields: dict[str, Any] = dict(
-        x=search.space.to_x(z),
+        x=search.space.shown(search.space.to_x(z)),
         fun=float(values[0]) if e.n else np.nan,
         constr=constr,
         success=status == CERTIFIED,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pcces import strategies
-from pcces.blackbox import caution, limits, population
+from pcces.blackbox import caution, discrete, limits, population
 from pcces.blackbox.batch import TURNS, Batch
 from pcces.blackbox.models.archive import Archive
 from pcces.blackbox.models.quadratic import LocalModel, local_model
@@ -34,13 +34,14 @@ def ask(search: Search) -> Batch:
     if search.common_random_numbers:  # mirrored pairs share their seeds
         seeds = np.concatenate([seeds[:half]] * 2)
     large = search.population * space.n > population.LAZY_NUMBERS
-    if strategy.lazy and (large or not space.confined):
+    if strategy.lazy and space.variables is None and (large or not space.confined):
         lazy = LazyPoints(normals, strategy, run.strategy, run.es, space)
         return Batch(lazy if large else np.asarray(lazy), seeds, number, "sample", directions=lazy)
     directions = algorithm.mirrored(strategy.directions(run.strategy, normals.rows(0, half)))
-    points = space.project(algorithm.sample_points(run.es.x, run.es.sigma_es, directions))
+    points = space.inside(algorithm.sample_points(run.es.x, run.es.sigma_es, directions))
     points = caution.drawn_in(search, points)
     directions = (points - run.es.x) / run.es.sigma_es  # what is left of them
+    points = discrete.neighbours(search, points)
     return Batch(space.to_x(points), seeds, number, "sample", directions=directions)
 
 
@@ -51,8 +52,11 @@ def tell(search: Search, batch: Batch, outputs: np.ndarray) -> bool:
     assert directions is not None
     held = None if isinstance(directions, LazyPoints) else directions
     local, turn = None, False
-    if search.archive is not None and held is not None:
-        local, turn, outputs = _modelled(search, search.archive, held, outputs)
+    points = None
+    if held is not None:
+        points = search.space.to_z(np.asarray(batch.points)) if search.space.rounds else es.x + es.sigma_es * held
+    if search.archive is not None and points is not None:
+        local, turn, outputs = _modelled(search, search.archive, points, outputs)
     restoring = limits.broken(search, run.incumbent.estimate, 1) > 0
     f, broken = outputs[:, 0], violation(limits.clearance(search, outputs))
     if state.f_scale is None:
@@ -80,11 +84,15 @@ def tell(search: Search, batch: Batch, outputs: np.ndarray) -> bool:
         backoff = limits.margin(search) + (0.3 if noisy else 1.0) * local.model.error[1:] - limits.allowance(search)
         # While steps are wide, it is looked for from the best samples, too.
         best = es.sigma_es * held[np.lexsort((f, broken))[:2]] if sigma > WIDE else None
-        step = limits.asked(search, local).step(search.space.half_spaces, radius, backoff, run.multipliers, best)
+        step = discrete.settled(search, limits.asked(search, local), radius, backoff, best)
     if step is not None:
         kind, d, run.multipliers = "model", step.x / float(es.sigma), step.multipliers
     x_trial = search.space.project(algorithm.trial_point(es, d, search.rule))
     x_trial = caution.drawn_in(search, x_trial[None])[0]
+    neighbour = discrete.better(search, points, f, broken)
+    if neighbour is not None:
+        kind, x_trial = "neighbour", neighbour
+        d = (x_trial - es.x) / es.sigma
     state.trial = Trial(x_trial, kind, d, weights, held)
     if local is not None and noisy and search.hard_to_see.any():
         local = limits.asked(search, local)
@@ -96,11 +104,10 @@ def tell(search: Search, batch: Batch, outputs: np.ndarray) -> bool:
 
 
 def _modelled(
-    search: Search, archive: Archive, directions: np.ndarray, outputs: np.ndarray
+    search: Search, archive: Archive, points: np.ndarray, outputs: np.ndarray
 ) -> tuple[LocalModel | None, bool, np.ndarray]:
     """The local model, whether it is its turn to propose d_k, and the outputs; under noise what it makes of them."""
     run, es, noise = search.state.run, search.state.run.es, search.state.noise
-    points = es.x + es.sigma_es * directions
     archive.add(points, outputs)
     by_model, by_strategy = run.wins[0] / run.wins[1], run.wins[2] / run.wins[3]
     chance = max(0.2, by_model / (by_model + by_strategy))  # it proposes more often the more often that succeeds

@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy
 
+from pcces.blackbox.coding import middle, read_variables
 from pcces.blackbox.models.qp import project_polyhedron
 
 if TYPE_CHECKING:
     from scipy.optimize import LinearConstraint
+
+HELD = 1e-9  # to either side of a value that is held
 
 
 class Space:
@@ -26,8 +29,19 @@ class Space:
     (array([0.5, 0.5]), array([ 1., 10.]))
     """
 
-    def __init__(self, x0: Any, bounds: Any = None, linear: list[LinearConstraint] | None = None, scale: Any = None):
-        x0 = np.asarray(x0)
+    def __init__(
+        self,
+        x0: Any,
+        bounds: Any = None,
+        linear: list[LinearConstraint] | None = None,
+        scale: Any = None,
+        integrality: Any = None,
+    ):
+        self.variables = variables = read_variables(bounds, None if x0 is None else len(x0), integrality)
+        if variables is not None:
+            self.x0 = variables.middle() if x0 is None else variables.numbers(x0)
+            x0, bounds = variables.coordinates(self.x0), scipy.optimize.Bounds(*variables.box())
+        x0 = middle(bounds) if x0 is None else np.asarray(x0)
         if x0.ndim != 1 or x0.size == 0:
             raise ValueError(f"x0 must be a one-dimensional array with at least one number, got shape {x0.shape}")
         if x0.dtype not in (np.float32, np.float64):
@@ -47,7 +61,10 @@ class Space:
             raise ValueError(
                 f"x0[{i}] = {x0[i]:g} lies outside its bounds [{self.lower[i]:g}, {self.upper[i]:g}]; start inside them"
             )
-        self.x0 = x0
+        self.x0 = x0 if variables is None else self.x0
+        self.size = len(self.x0)  # of a point, as the user counts
+        self.discrete = np.zeros(self.n, dtype=bool) if variables is None else variables.discrete
+        self.rounds = bool(self.discrete.any())
         finite = np.isfinite(self.lower) & np.isfinite(self.upper)
         with np.errstate(invalid="ignore"):
             width = np.where(finite & (self.upper > self.lower), self.upper - self.lower, np.maximum(np.abs(x0), 1.0))
@@ -63,7 +80,7 @@ class Space:
         self.G, self.h = self._half_spaces(linear or [])
         self.linear = len(self.h) > 0
         self.confined = self.bounded or self.linear
-        self.z0 = self.project(self.to_z(x0))
+        self.z0 = self.project(self.to_z(self.x0))
 
     def _half_spaces(self, linear: list[LinearConstraint]) -> tuple[np.ndarray, np.ndarray]:
         """All linear constraints as G z <= h."""
@@ -71,8 +88,10 @@ class Space:
         limits: list[np.ndarray] = [np.zeros(0)]
         for constraint in linear:
             A = np.atleast_2d(np.asarray(constraint.A.toarray() if hasattr(constraint.A, "toarray") else constraint.A))
-            if A.shape[1] != self.n:
-                raise ValueError(f"a LinearConstraint has {A.shape[1]} columns, but x0 has {self.n} numbers")
+            if A.shape[1] != self.size:
+                raise ValueError(f"a LinearConstraint has {A.shape[1]} columns, but x0 has {self.size} numbers")
+            if self.variables is not None:
+                A = self.variables.columns(A)
             low, high = (
                 np.broadcast_to(np.asarray(side, dtype=float), len(A)) for side in (constraint.lb, constraint.ub)
             )
@@ -85,20 +104,39 @@ class Space:
     @cached_property
     def half_spaces(self) -> tuple[np.ndarray, np.ndarray]:
         """Bounds and linear constraints together, as G z <= h."""
-        up, down = np.isfinite(self.z_upper), np.isfinite(self.z_lower)
+        return self._within(self.z_lower, self.z_upper)
+
+    def half_spaces_at(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Likewise, with what is rounded held at its values in z."""
+        if not self.rounds:
+            return self.half_spaces
+        held = self.discrete
+        return self._within(np.where(held, z - HELD, self.z_lower), np.where(held, z + HELD, self.z_upper))
+
+    def _within(self, lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        up, down = np.isfinite(upper), np.isfinite(lower)
         identity = np.eye(self.n)
         G = np.vstack([identity[up], -identity[down], self.G])
-        return G, np.concatenate([self.z_upper[up], -self.z_lower[down], self.h])
+        return G, np.concatenate([upper[up], -lower[down], self.h])
 
     def to_z(self, x: np.ndarray) -> np.ndarray:
         """From the user's variables to the search's."""
+        if self.variables is not None:
+            x = self.variables.coordinates(x)
         return (x - self.origin) / self.scale
 
     def to_x(self, z: np.ndarray) -> np.ndarray:
-        """From the search's variables to the user's, never outside the bounds."""
+        """From the search's variables to the user's, as numbers, never outside the bounds."""
         x = self.scale * z
         x += self.origin
-        return (np.clip(x, self.lower, self.upper) if self.bounded else x).astype(self.dtype, copy=False)
+        x = (np.clip(x, self.lower, self.upper) if self.bounded else x).astype(self.dtype, copy=False)
+        return x if self.variables is None else self.variables.decoded(x)
+
+    def shown(self, x: np.ndarray) -> Any:
+        """A point, or points in a list, as the user sees them."""
+        if self.variables is None:
+            return x
+        return self.variables.shown(x) if x.ndim == 1 else self.variables.all_shown(x)
 
     def confine(self, x: np.ndarray) -> np.ndarray:
         """`project` in the user's variables."""
@@ -107,7 +145,15 @@ class Space:
         return np.clip(x, self.lower, self.upper) if self.bounded else x
 
     def project(self, z: np.ndarray) -> np.ndarray:
-        """The nearest point (or points, one a row) inside bounds and linear constraints."""
+        """The nearest point (or points, one a row) inside bounds and linear constraints, with what must be whole rounded."""
+        return self.rounded(self.inside(z))
+
+    def rounded(self, z: np.ndarray) -> np.ndarray:
+        """The points with what must be whole rounded: where they will be evaluated."""
+        return np.where(self.discrete, self.to_z(self.to_x(z)), z) if self.rounds else z
+
+    def inside(self, z: np.ndarray) -> np.ndarray:
+        """`project` without rounding."""
         if self.linear:
             G, h = self.half_spaces
             rows = np.atleast_2d(z)
@@ -129,7 +175,7 @@ def _read_bounds(bounds: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
         low, high = np.asarray(bounds.lb).tolist(), np.asarray(bounds.ub).tolist()
     else:
         pairs = list(bounds)
-        if len(pairs) != n or any(len(pair) != 2 for pair in pairs):
+        if len(pairs) != n or any(np.shape(pair) != (2,) for pair in pairs):
             raise ValueError(f"bounds must be scipy.optimize.Bounds or {n} pairs (low, high), one for each variable")
         low = [-np.inf if pair[0] is None else pair[0] for pair in pairs]
         high = [np.inf if pair[1] is None else pair[1] for pair in pairs]

@@ -11,6 +11,7 @@ import numpy as np
 import scipy
 
 from pcces.blackbox.batch import Streams
+from pcces.blackbox.coding import Variables
 from pcces.blackbox.models.archive import Archive
 from pcces.core.limits import to_dict
 from pcces.support import files
@@ -45,7 +46,11 @@ def load(kind: type[Optimizer], path: str | Path) -> Optimizer:
     if options.pop("noisy", None) is False:  # of an earlier version
         options["deterministic"] = True
     given["linear"] = [scipy.optimize.LinearConstraint(*parts) for parts in given["linear"]]
-    optimizer = kind(arrays["x0"], **given, **options)
+    x0 = arrays["x0"]
+    if isinstance(given["bounds"], dict):
+        given["bounds"] = variables = Variables.from_data(given["bounds"])
+        x0 = variables.shown(x0)
+    optimizer = kind(x0, **given, **options)
     optimizer.search.streams = Streams(data["seed"])
     optimizer.state.restore(arrays, data["memory"])
     optimizer.history.restore(arrays)
@@ -60,7 +65,12 @@ def arguments(optimizer: Optimizer) -> dict[str, Any]:
     if optimizer.given["strategy"] is None:
         raise ValueError("only strategies given by name can be saved")
     search, space, scale = optimizer.search, optimizer.space, optimizer.given["scale"]
-    pairs = np.column_stack([space.lower, space.upper]).tolist()
+    bounds: Any
+    if space.variables is not None:
+        bounds = space.variables.plain_data()
+    else:
+        pairs = np.column_stack([space.lower, space.upper]).tolist()
+        bounds = [[None if math.isinf(v) else v for v in pair] for pair in pairs] if space.bounded else None
     options = dict(optimizer.given["options"])
     if optimizer.options.limits is not None:
         options["limits"] = [to_dict(limit) for limit in optimizer.options.limits]
@@ -68,7 +78,7 @@ def arguments(optimizer: Optimizer) -> dict[str, Any]:
         options["objective"] = to_dict(optimizer.options.objective)
     return optimizer.given | {
         "options": options,
-        "bounds": [[None if math.isinf(v) else v for v in pair] for pair in pairs] if space.bounded else None,
+        "bounds": bounds,
         "linear": [_plain_linear(constraint) for constraint in optimizer.given["linear"]],
         "scale": None if scale is None else np.broadcast_to(np.asarray(scale, dtype=float), space.n).tolist(),
         "equalities": optimizer.equalities,
