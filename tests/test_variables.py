@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import LinearConstraint, NonlinearConstraint
 
 import pcces
-from pcces.blackbox.coding import Point, Variables, read_variables
+from pcces.blackbox.coding import NamedPoint, Variables, read_variables
 from pcces.blackbox.space import Space
 from pcces.blackbox.variables import Choice, Integer, Log, Real
 
@@ -86,7 +86,7 @@ def test_a_reactor_with_variables_of_all_kinds(noise):
     rng, seen = np.random.default_rng(0), []
 
     def fun(d):
-        assert type(d) is Point and type(d["count"]) is int and type(d["rate"]) is float
+        assert type(d) is NamedPoint and type(d["count"]) is int and type(d["rate"]) is float
         assert d["kind"] in "abc" and 1e-4 <= d["rate"] <= 10 and 0 <= d["count"] <= 30
         seen.append(dict(d))
         f, c = reactor(d)

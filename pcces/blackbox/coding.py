@@ -21,10 +21,10 @@ STEP, ANOTHER = 0.7, 0.35  # probabilities: that an integer changes by one only;
 PLAIN = (str, int, float, bool, type(None))  # options of a choice that a file can hold
 
 
-class Point(dict[str, Any]):
+class NamedPoint(dict[str, Any]):
     """A point with named variables: a dictionary, and for NumPy the numbers (of a choice, which it is).
 
-    >>> np.asarray(Point({"rate": 0.5, "metal": "steel"}, np.array([0.5, 1.0])))
+    >>> np.asarray(NamedPoint({"rate": 0.5, "metal": "steel"}, np.array([0.5, 1.0])))
     array([0.5, 1. ])
     """
 
@@ -35,12 +35,12 @@ class Point(dict[str, Any]):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self._numbers, dtype=dtype)
 
-    def copy(self) -> Point:
+    def copy(self) -> NamedPoint:
         """Another one with the same values."""
-        return Point(self, self._numbers.copy())
+        return NamedPoint(self, self._numbers.copy())
 
     def __reduce__(self) -> Any:  # dictionaries are pickled by their items otherwise
-        return Point, (dict(self), self._numbers)
+        return NamedPoint, (dict(self), self._numbers)
 
 
 @dataclass(eq=False)
@@ -164,7 +164,7 @@ class Variables:
         for name, kind, number in zip(self.names, self.kinds, numbers.tolist()):
             whole = isinstance(kind, Integer | Choice)
             values[name] = kind.options[int(number)] if isinstance(kind, Choice) else int(number) if whole else number
-        return Point(values, np.array(numbers))
+        return NamedPoint(values, np.array(numbers))
 
     def all_shown(self, numbers: np.ndarray) -> Any:
         """Points, one a row, as the user sees them: an array, or a list of dictionaries."""
