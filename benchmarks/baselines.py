@@ -219,7 +219,7 @@ def with_evosax(task_name: str, seeds: list[int], iterations: int, sigma: float,
     arena = DeviceArena(task, policy, problem, settings.discount)
     returns = []
     for seed in seeds:
-        x, normalizer = arena.first(Start.of(settings), key(seed))
+        x, normalizer, _ = arena.first(Start.of(settings), key(seed))
         returns.append(np.asarray(train(x, normalizer, seed)))
     return np.stack(returns)
 

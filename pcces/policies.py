@@ -39,7 +39,7 @@ def train(
     task: str | Task | Simulator,
     algorithm: str = "pcces",
     preset: str = "default",
-    iterations: int = 300,
+    iterations: int | None = None,
     population: int | None = None,
     seed: int = 0,
     threshold: float | Sequence[float] | None = None,
@@ -47,13 +47,15 @@ def train(
     workers: int | None = None,
     out: str | Path | None = None,
     resume: bool = False,
+    steps: float | None = None,
     **further: Any,
 ) -> Run:
     """Train a policy, and return the best iterate that fresh episodes certify to keep the task's limits.
 
     `threshold` limits the mean cost of an episode (one number for each of the task's costs; None: the task's own).
-    With `out` the run writes a folder, and `resume=True` goes on with one that is there until it has `iterations`, which may
-    be more than it had before: the result is that of a run which was as long from the start.
+    Training takes so many `iterations`, or as many as a budget of environment `steps` holds (for every algorithm; fresh
+    episodes for the certificate come on top and are counted apart). With `out` the run writes a folder, and `resume=True`
+    goes on with one that is there until it is as long as is asked for now.
 
     `task` is one of `pcces.envs.tasks()`, or whatever `gymnasium.make` knows, or a `pcces.envs.simulator.simulator(...)`.
     `limits` says what else may be limited than the mean, by the costs' names (`pcces.limits`; those that are not named keep
@@ -81,7 +83,7 @@ def train(
     """
     return train_seeds(
         task, [seed], algorithm, preset=preset, iterations=iterations, population=population, threshold=threshold,
-        engine=engine, workers=workers, out=[out], resume=resume, **further,
+        engine=engine, workers=workers, out=[out], resume=resume, steps=steps, **further,
     )[0]  # fmt: skip
 
 

@@ -47,6 +47,10 @@ class OnPolicySettings(Common):
         """The episodes an epoch has if all run into the time limit; if not, others follow."""
         return max(1, round(self.epoch_steps / task.max_steps))
 
+    def iteration_steps(self, task: Task | Simulator) -> int:
+        """Environment steps that an epoch takes."""
+        return self.episodes(task) * task.max_steps
+
 
 class OnPolicy(NamedTuple):
     """A method as pure functions. Its states have k, x, normalizer."""
@@ -76,8 +80,12 @@ def program(method: OnPolicy, arena: Any, settings: OnPolicySettings) -> Program
         after, own = learn_compiled(state, columns, arena.jax_key(learn_key))
         return after, arena.described(state.x, state.normalizer, first, arena.outputs(first), steps) | own
 
+    def init(key: Any) -> tuple[Any, Any]:
+        x, normalizer, steps = arena.first(Start.of(settings), key)
+        return begin(x, normalizer, arena.jax_key(key)), steps
+
     return Program(
-        init=lambda key: begin(*arena.first(Start.of(settings), key), arena.jax_key(key)),
+        init=init,
         step=step,
         shares=settings.episodes(task),
         blank=lambda key: begin(*arena.blank(), arena.jax_key(key)),

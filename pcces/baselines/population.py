@@ -59,6 +59,10 @@ class PopulationSettings(Common):
         """
         return self.sigma / math.sqrt(n) if self.sigma_of == "direction" else self.sigma
 
+    def iteration_steps(self, task: Any) -> int:
+        """Environment steps that an iteration takes at least: an episode has one or more."""
+        return self.population * self.member_episodes + self.metric_episodes
+
     @property
     def shares(self) -> int:
         """How many devices may share an iteration."""
@@ -94,8 +98,13 @@ def program(evolution: Evolution, arena: Any, settings: PopulationSettings) -> P
     """An evolution strategy in this arena."""
     begin = arena.compiled(partial(evolution.begin, settings), everywhere=True)
     conclude = arena.compiled(partial(evolution.conclude, arena.policy, settings), everywhere=True)
+
+    def init(key: Any) -> tuple[Any, Any]:
+        x, normalizer, steps = arena.first(Start.of(settings), key)
+        return begin(x, normalizer), steps
+
     return Program(
-        init=lambda key: begin(*arena.first(Start.of(settings), key)),
+        init=init,
         step=partial(step, evolution, arena, settings, conclude),
         shares=settings.shares,
         blank=lambda key: begin(*arena.blank()),

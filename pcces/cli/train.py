@@ -45,6 +45,14 @@ from pcces.support.streams import say
 from pcces.support.text import printable
 
 Iterations = Annotated[int | None, typer.Option(show_default="300", help="Or epochs, of ppo-lag, rcpo and cpo.")]
+Steps = Annotated[
+    float | None,
+    typer.Option(
+        metavar="NUMBER",
+        help="Instead of --iterations: a budget of environment steps, such as 15e6, for every algorithm. The certificate's"
+        " episodes are counted apart.",
+    ),
+]
 Seed = Annotated[int | None, typer.Option(show_default="0", help="The same seed gives the same run.")]
 Seeds = Annotated[int | None, typer.Option(help="So many seeds at once, from --seed on, in one compiled program.")]
 Threshold = Annotated[
@@ -99,6 +107,7 @@ def train(
     algorithm: AlgorithmName = None,
     preset: PresetName = None,
     iterations: Iterations = None,
+    steps: Steps = None,
     population: Population = None,
     seed: Seed = None,
     seeds: Seeds = None,
@@ -126,13 +135,14 @@ def train(
     pcces train CartSafe-v0 --limit "off_centre: P(> 30) <= 0.05"
     pcces train CartSafe-v0 --iterations 1000 --set sigma0=0.2 --set hidden=32,32
     pcces train CartSafe-v0 --resume
+    pcces train CartSafe-v0 --steps 3e6 --algorithm cpo
     pcces train HopperBulletEnv-v0 --workers 8 --set hidden=64,64
     pcces train CartSafe-v0 --algorithm ppo-lag --iterations 100 --set epoch_steps=10000
     \f
     Many parameters: each is an argument or an option of the command.
     """
     options: dict[str, Any] = {
-        "algorithm": algorithm, "preset": preset, "iterations": iterations, "population": population,
+        "algorithm": algorithm, "preset": preset, "iterations": iterations, "steps": steps, "population": population,
         "threshold": tuple(threshold) if threshold else None, "limits": limit, "engine": engine, "workers": workers,
         "ray_address": ray_address, "step_timeout": step_timeout,
     }  # fmt: skip
@@ -242,6 +252,9 @@ def resumed(task: str, path: Path, asked: dict[str, Any]) -> dict[str, Any]:
         limits |= {"threshold": None, "limits": None}
     limits["cost_bounds"] = tuple(bounds) if (bounds := (config.get("simulator") or {}).get("cost_bounds")) else None
     settings = {name: tuple(v) if isinstance(v, list) else v for name, v in config["settings"].items()}
+    if config.get("steps") and "iterations" not in asked:
+        settings.pop("iterations")
+        kept["steps"] = config["steps"]
     return kept | limits | settings | asked
 
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+
 Array = Any
 Key = Any  # a source of randomness: a JAX key on the device, a stream of random numbers with workers
 
@@ -18,8 +20,8 @@ Key = Any  # a source of randomness: a JAX key on the device, a stream of random
 class Program(NamedTuple):
     """An algorithm, for one seed."""
 
-    init: Callable[[Key], Any]
-    """key -> state; may call several compiled functions, and is itself not compiled"""
+    init: Callable[[Key], tuple[Any, Any]]
+    """key -> state, and how many environment steps it took; may call several compiled functions, and is itself not compiled"""
     step: Callable[[Any, Key], tuple[Any, dict[str, Any]]]
     """state, key -> state, metrics. Everything random is a function of the key and the state's iteration."""
     shares: int
@@ -97,6 +99,9 @@ class Engine(Protocol):
 
     chunk: int
     """iterations a call of `advance` may take"""
+
+    steps_of_start: np.ndarray
+    """environment steps that each seed took before its first iteration, once it has started"""
 
     def start(self) -> Any:
         """The states before the first iteration."""

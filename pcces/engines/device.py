@@ -243,6 +243,7 @@ class DeviceEngine:
     def __init__(self, program: Program, seeds: Sequence[int], devices: Sequence[Any] | None = None):
         self.chunk = program.chunk or CHUNK.get(jax.default_backend(), CHUNK["cpu"])
         self.program, self.seeds = program, tuple(seeds)
+        self.steps_of_start = np.zeros(len(self.seeds))
         devices = jax.devices() if devices is None else devices
         across, within = spread(len(self.seeds), program.shares, len(devices))
         self.mesh = Mesh(
@@ -256,9 +257,12 @@ class DeviceEngine:
     def start(self) -> Any:
         """The states of all seeds before the first iteration; the first axis of every array is seeds."""
         if jax.default_backend() == "cpu":  # one by one, as in `each_seed`; and a program of one seed compiles sooner
-            states = [self.program.init(seed_key) for seed_key in self._keys]
-            return jax.tree.map(lambda *parts: np.stack([np.asarray(part) for part in parts]), *states)
-        return jax.tree.map(np.asarray, jax.vmap(self.program.init)(self._keys))
+            started = [self.program.init(seed_key) for seed_key in self._keys]
+            states, steps = jax.tree.map(lambda *parts: np.stack([np.asarray(part) for part in parts]), *started)
+        else:
+            states, steps = jax.tree.map(np.asarray, jax.vmap(self.program.init)(self._keys))
+        self.steps_of_start = np.asarray(steps, dtype=float)
+        return states
 
     def advance(self, states: Any, count: int) -> tuple[Any, dict[str, Any]]:
         """Up to `chunk` iterations; metrics have the axes (seeds, iterations, ...)."""

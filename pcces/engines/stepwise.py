@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from pcces.engines.arena import Arena, Program
 from pcces.support.trees import entry, stacked
 
@@ -17,6 +19,7 @@ class StepwiseEngine:
     def __init__(self, arena: Arena, program: Program, seeds: Sequence[int]):
         self.arena, self.program = arena, program
         self._keys = [arena.key(seed) for seed in seeds]
+        self.steps_of_start = np.zeros(len(self._keys))
 
     def template(self) -> Any:
         """The structure of the states, without meaningful content."""
@@ -24,7 +27,9 @@ class StepwiseEngine:
 
     def start(self) -> Any:
         """The states of all seeds before the first iteration."""
-        return stacked([self.program.init(key) for key in self._keys])
+        started = [self.program.init(key) for key in self._keys]
+        self.steps_of_start = np.array([float(steps) for _, steps in started])
+        return stacked([state for state, _ in started])
 
     def advance(self, states: Any, count: int) -> tuple[Any, dict[str, Any]]:
         """`count` iterations; metrics have the axes (seeds, iterations, ...)."""

@@ -87,8 +87,12 @@ def program(arena: Any, settings: Settings) -> Program:
         after, metrics = learn(learner, columns, samples, arena.jax_key(learn_key))
         return after, arena.described(learner.x_trial, learner.normalizer, first, samples, steps) | metrics
 
+    def init(key: Any) -> tuple[Any, Any]:
+        x, normalizer, steps = arena.first(Start.of(s), key)
+        return begin(x, normalizer, arena.jax_key(key)), steps
+
     return Program(
-        init=lambda key: begin(*arena.first(Start.of(s), key), arena.jax_key(key)),
+        init=init,
         step=step,
         shares=s.episodes(task),
         blank=lambda key: begin(*arena.blank(), arena.jax_key(key)),

@@ -135,8 +135,8 @@ class DeviceArena:
         columns, outcome = epochs.on_device(self.task, self.policy, x, normalizer, keys, self.discount)
         return columns, outcome, jnp.float32(episodes * self.task.max_steps)
 
-    def first(self, start: Start, key: Array) -> tuple[Array, Normalizer]:
-        """x_0, the best of some random policies, and the normalisation their episodes give."""
+    def first(self, start: Start, key: Array) -> tuple[Array, Normalizer, Array]:
+        """x_0, the best of some random policies, the normalisation their episodes give, and how many steps these had."""
         return _first(self.task, self.policy, self.problem, start, self._play_discount, key)
 
     def blank(self) -> tuple[Array, Normalizer]:
@@ -203,15 +203,15 @@ def observed(trajectory: Trajectory | None, mean: Array) -> Seen:
 @compiled(0, 1, 2, 3, 4)
 def _first(
     task: Task, policy: Policy, problem: Problem, start: Start, discount: float, key: Array
-) -> tuple[Array, Normalizer]:
+) -> tuple[Array, Normalizer, Array]:
     draw_key, look_key, play_key = jax.random.split(key, 3)
     z = jax.random.normal(draw_key, (start.tries, policy.size))
     points = jax.vmap(lambda row: policy.init(row, start.log_std, start.last_layer))(z)
     columns = jnp.repeat(points, INITIAL_EPISODES, axis=0).T
 
-    def look(carry: tuple[Normalizer, Array], now: tuple[Array, Array]) -> tuple[tuple[Normalizer, Array], None]:
+    def look(carry: tuple[Normalizer, Array, Array], now: tuple[Array, Array]) -> tuple[tuple, None]:
         """Play a few common episodes with every policy: which does best, and the normalisation after it."""
-        normalizer, _ = carry
+        normalizer, _, steps = carry
         key, learning = now
         keys = jnp.tile(jax.random.split(key, INITIAL_EPISODES), start.tries)
         outcome, trajectory = rollout(task, policy, columns, normalizer, keys, discount, record=True)
@@ -220,15 +220,17 @@ def _first(
         count, total, _ = observed(trajectory, jnp.zeros_like(normalizer.mean))
         roughly = normalizer._replace(mean=total / count)  # so that sums are of what varies, from the start
         after = update(roughly, observed(trajectory, roughly.mean), frozen=jnp.bool_(False))
-        return (jax.tree.map(partial(jnp.where, learning), after, normalizer), best), None
+        normalizer = jax.tree.map(partial(jnp.where, learning), after, normalizer)
+        return (normalizer, best, steps + outcome.length.sum()), None
 
     # First what there is to see, then how the policies do once they see it well; a loop, so that both compile once.
     looks = [(look_key, True)] * start.normalise + [(play_key, False)] * (start.tries > 1)
-    normalizer, best = identity(jnp.zeros(policy.observation_size)), jnp.int32(0)
+    normalizer, best, steps = identity(jnp.zeros(policy.observation_size)), jnp.int32(0), jnp.float32(0)
     if looks:
         keys, learning = zip(*looks)
-        (normalizer, best), _ = jax.lax.scan(look, (normalizer, best), (jnp.stack(keys), jnp.array(learning)))
-    return points[best], normalizer
+        carry = normalizer, best, steps
+        (normalizer, best, steps), _ = jax.lax.scan(look, carry, (jnp.stack(keys), jnp.array(learning)))
+    return points[best], normalizer, steps
 
 
 @compiled(0, 1, 5)

@@ -45,7 +45,7 @@ CONFIG = {
     "workers": optional(whole(1, 100_000)), "ray_address": optional(TEXT), "step_timeout": optional(NUMBER),
     "simulator": optional(NAMES), "thresholds": several(NUMBER), "limits": optional(NAMES),
     "entropy_bounds": several(optional(NUMBER), 2),
-    "confidence": SHARE, "certify_episodes": whole(2), "settings": NAMES, "versions": NAMES,
+    "confidence": SHARE, "certify_episodes": whole(2), "steps": optional(whole(1)), "settings": NAMES, "versions": NAMES,
 }  # fmt: skip
 NEEDED = {"task", "algorithm", "preset", "seed", "thresholds", "entropy_bounds", "settings"}
 SETTINGS = {

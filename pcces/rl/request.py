@@ -8,7 +8,7 @@ import math
 import operator
 import platform
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,8 @@ class Request:
     seeds: Sequence[int]
     algorithm: Algorithm
     preset: str = "default"
-    iterations: int = 300
+    iterations: int | None = None
+    steps: float | None = None
     population: int | None = None
     threshold: float | Sequence[float] | None = None
     limits: Any = None
@@ -116,14 +117,19 @@ class Request:
                 "entropy_bounds": to_json(problem.entropy_bounds),
                 "confidence": self.confidence,
                 "certify_episodes": episodes,
+                "steps": None if self.steps is None else int(self.steps),
                 "settings": settings.to_dict(),
             }
-            _check_folder(path, config, self.resume, self.iterations)
+            _check_folder(path, config, self.resume)
             runs.append(Run(config | {"versions": versions()}, task, shape, problem, path=path))
         return runs
 
     def _settings(self, task: Task | Simulator, engine: str, entropy_bounds: tuple[float, float] | None) -> Any:
         given = dict(self.settings)
+        if self.steps is not None and self.iterations is not None:
+            raise ValueError("give iterations or steps (of the environment), not both: each says how long to train")
+        if self.iterations is not None:
+            given["iterations"] = self.iterations
         if self.population is not None:
             given["population"] = self.population
         if self.preset == "default" and self.algorithm.slow:
@@ -131,7 +137,24 @@ class Request:
             if "sigma_es_min" in slow and "sigma_es0" in given:
                 slow["sigma_es_min"] = min(slow["sigma_es_min"], given["sigma_es0"])
             given = slow | given
-        return self.algorithm.settings(self.preset, iterations=self.iterations, **given)
+        settings = self.algorithm.settings(self.preset, **given)
+        return settings if self.steps is None else replace(settings, iterations=affordable(settings, task, self.steps))
+
+
+def affordable(settings: Any, task: Task | Simulator, steps: float) -> int:
+    """How many iterations a budget of environment steps holds: at most, where their length is not known before.
+
+    >>> from pcces.envs import make
+    >>> from pcces.rl.settings import BatchSettings
+    >>> affordable(BatchSettings(), make("CartSafe-v0"), 9e6)
+    300
+    """
+    if not (math.isfinite(steps) and steps >= 1):
+        raise ValueError(f"steps must be a number of environment steps, such as 1e6, got {steps!r}")
+    each = settings.iteration_steps(task)
+    if steps < each:
+        raise ValueError(f"steps={steps:.0f} is less than an iteration takes, which is {each} steps; give more")
+    return int(steps // each)
 
 
 def slow_settings(
@@ -190,12 +213,17 @@ def whole(name: str, value: Any) -> int:
         raise ValueError(f"{name} must be a whole number, got {value!r}") from error
 
 
-def complete(path: Path, iterations: int) -> bool:
-    """Whether a run has its policy, and was as long as it should be."""
-    return (path / "policy.npz").exists() and read_config(path)["settings"]["iterations"] >= iterations
+def complete(path: Path, config: dict[str, Any]) -> bool:
+    """Whether the run in a folder has its policy, and was as long as is asked for."""
+    if not (path / "policy.npz").exists():
+        return False
+    before = read_config(path)
+    if config.get("steps") and before.get("steps"):
+        return bool(before["steps"] >= config["steps"])
+    return bool(before["settings"]["iterations"] >= config["settings"]["iterations"])
 
 
-def _check_folder(path: Path | None, config: dict[str, Any], resume: bool, iterations: int) -> None:
+def _check_folder(path: Path | None, config: dict[str, Any], resume: bool) -> None:
     """That a new run has a folder to itself, and one that goes on is what is asked for, however long.
 
     What a step can cost may turn out to be more than was thought: the search does not depend on it, the certificate does.
@@ -210,9 +238,9 @@ def _check_folder(path: Path | None, config: dict[str, Any], resume: bool, itera
         raise FileNotFoundError(f"there is no run to go on with in {path}")
     before = read_config(path)
     as_json = json.loads(json.dumps(config))
-    as_json["settings"]["iterations"] = before["settings"]["iterations"]
+    as_json["settings"]["iterations"], as_json["steps"] = before["settings"]["iterations"], before.get("steps")
     was, now = before.get("simulator") or {}, as_json["simulator"] or {}
-    if was.get("cost_bounds") and now.get("cost_bounds") and not complete(path, iterations):
+    if was.get("cost_bounds") and now.get("cost_bounds") and not complete(path, config):
         now["cost_bounds"] = was["cost_bounds"]
     check_same(path, before, as_json)
 

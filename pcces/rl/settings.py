@@ -214,6 +214,10 @@ class Settings:
             value = getattr(self, name)
             need(value in allowed, f"{name} must be one of {', '.join(allowed)}, got {value!r}")
 
+    def iteration_steps(self, task: Any) -> int:
+        """Environment steps that an iteration takes at least: an episode has one or more."""
+        return self.population * self.member_episodes + self.metric_episodes + self.episodes
+
     @property
     def lesson(self) -> str:
         """What is to be learnt from the episodes of an iteration, beside their outcome (pcces.rl.lesson)."""
@@ -290,6 +294,10 @@ class BatchSettings(Common):
     def episodes(self, task: Any) -> int:
         """The episodes a batch has if all run into the time limit; if not, others follow."""
         return max(1, round(self.epoch_steps / task.max_steps))
+
+    def iteration_steps(self, task: Any) -> int:
+        """Environment steps that an iteration takes."""
+        return self.episodes(task) * int(task.max_steps)
 
 
 # Table 4 as it stands, and nothing else (docs/paper.md).

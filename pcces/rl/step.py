@@ -67,9 +67,14 @@ def program(arena: Any, settings: Settings) -> Program:
     """PCCES in this arena."""
     s, constraints = settings, len(arena.problem.names)
     begin = arena.compiled(lambda x0, normalizer: start(x0, normalizer, constraints, s))
+
+    def init(key: Any) -> tuple[Learner, Any]:
+        x0, normalizer, steps = arena.first(Start.of(s), key)
+        return begin(x0, normalizer), steps
+
     tries = len(STRIDES) * s.stride_episodes
     return Program(
-        init=lambda key: begin(*arena.first(Start.of(s), key)),
+        init=init,
         step=partial(step, arena, s),
         shares=math.gcd(s.population * s.member_episodes, s.metric_episodes, s.episodes, tries),
         blank=lambda key: begin(*arena.blank()),

@@ -50,6 +50,8 @@ class Training:
         first = runs[0]
         settings = algorithm.from_dict(first.config["settings"])
         self.iterations = settings.iterations
+        self.budget: int | None = first.config.get("steps")  # in environment steps
+        self.steps_of_start = np.zeros(len(runs))
         outputs = 1 + len(first.problem.names)
         self.candidates = [Candidates(first.shape.size, first.task.observation_size, outputs) for _ in runs]
         self.moved = [True] * len(runs)
@@ -76,9 +78,10 @@ class Training:
     @classmethod
     def of(cls, request: Request) -> Training:
         """The training that is asked for, at its beginning or where it was left."""
-        runs, iterations = request.runs(), request.iterations
+        runs = request.runs()
+        iterations = runs[0].config["settings"]["iterations"]
         paths = [path for path in request.paths if path is not None]
-        if request.resume and all(complete(path, iterations) for path in paths):
+        if request.resume and all(complete(path, runs[0].config) for path in paths):
             return cls([load(path) for path in paths], request.algorithm, together=request.together)
         with ExitStack() as locks:
             for path in paths:
@@ -139,9 +142,9 @@ class Training:
     def _search(self, shown: TrainingProgress, callback: Callable[[list[Run]], Any] | None) -> None:
         if self.states is None:
             self.states = self.engine.start()
+            self.steps_of_start = self.engine.steps_of_start
         saved = -math.inf  # the first checkpoint comes with the first iterations: what compiled once is worth keeping
-        while self.done < self.iterations:
-            count = min(self.engine.chunk, self.iterations - self.done)
+        while (count := self._affordable()) > 0:
             states, metrics = self.engine.advance(self.states, count)
             for run, costs in zip(self.runs, metrics["costs"]):
                 check_cost_sums(run.task, np.moveaxis(costs, -1, 0))
@@ -155,6 +158,16 @@ class Training:
             if time.perf_counter() - saved > CHECKPOINT_SECONDS:
                 self.checkpoint()
                 saved = time.perf_counter()
+
+    def _affordable(self) -> int:
+        """How many iterations the next call may take: no more than are left, and than the budget of steps holds if they
+        take as many steps as the last one did."""
+        count = min(self.engine.chunk, self.iterations - self.done)
+        if self.budget is None or self.done == 0:
+            return count if self.budget is None else min(count, 1)
+        courses = [[0.0, *run.metrics["steps"]] for run in self.runs]
+        room = min((self.budget - course[-1]) / max(course[-1] - course[-2], 1.0) for course in courses)
+        return min(count, int(room))
 
     @property
     def saved(self) -> bool:
@@ -191,8 +204,7 @@ class Training:
                 self.moved[i] = bool(mine.get("moved", mine["success"])[k])
                 done = self.done_of(run)
                 line = {"iteration": done} | flat(run.problem, mine, k)
-                before = run.metrics.get("steps", [0.0])
-                line["steps"] += before[-1] if before else 0.0
+                line["steps"] += (run.metrics.get("steps") or [self.steps_of_start[i]])[-1]
                 line["seconds"] = seconds
                 for name in run.metrics | line:  # another version may have noted other things
                     run.metrics.setdefault(name, [math.nan] * done).append(line.get(name, math.nan))
@@ -205,8 +217,12 @@ class Training:
         run, c = self.runs[i], self.runs[i].config
         seed = certify_seed(c["seed"])
 
+        steps = 0.0
+
         def play(*asked: Any) -> Any:
+            nonlocal steps
             outcome = self.arena.fresh(*asked)
+            steps += float(np.nansum(outcome.length))
             check_cost_sums(run.task, outcome.costs)
             return outcome
 
@@ -215,7 +231,7 @@ class Training:
             c["confidence"],
         )  # fmt: skip
         run.x, run.normalizer, run.certificate = x, normalizer, certificate
-        run.final = summary(run.problem, outcome)
+        run.final = summary(run.problem, outcome) | {"certification_steps": steps}
         if run.path is not None:
             run.save_policy()
 

@@ -216,8 +216,8 @@ class WorkerArena:
                 self.watch(start + len(piece), episodes)
         return Outcome(*(np.concatenate(part, axis=-1) for part in zip(*parts)))
 
-    def first(self, start: Start, key: Stream) -> tuple[np.ndarray, Normalizer]:
-        """x_0, the best of some random policies, and the normalisation their episodes give."""
+    def first(self, start: Start, key: Stream) -> tuple[np.ndarray, Normalizer, float]:
+        """x_0, the best of some random policies, the normalisation their episodes give, and how many steps these had."""
         rng = np.random.Generator(np.random.Philox(key=[key.seed, 6]))
         _, normalizer = self.blank()
         points = [
@@ -225,19 +225,21 @@ class WorkerArena:
             for _ in range(max(start.tries, LOOKS if start.normalise else 1))
         ]
         seeds = [int(v) for v in rng.integers(2**31, size=2)]
+        steps = 0.0
         if start.normalise:
-            lesson = joined(self._play_point(x, normalizer, seeds, learn=True).lesson for x in points)
+            played = [self._play_point(x, normalizer, seeds, learn=True) for x in points]
+            steps += float(self.steps(*(each.outcome for each in played)))
+            lesson = joined(each.lesson for each in played)
             if lesson is not None:
                 normalizer = update(normalizer, lesson.seen, frozen=np.bool_(False))
         best = 0
         if start.tries > 1:
-            y = [self._judged(x, normalizer, seeds, start) for x in points[: start.tries]]
+            outcomes = [self._play_point(x, normalizer, seeds).outcome for x in points[: start.tries]]
+            steps += float(self.steps(*outcomes))
+            y = [regularised(self.outputs(o), x, start.l2).mean(0) for o, x in zip(outcomes, points)]
             best = int(np.argmin([v[0] + start.rho * np.clip(v[1:], 0, None).sum() for v in y]))
         self._failed = 0
-        return points[best], normalizer
-
-    def _judged(self, x: np.ndarray, normalizer: Normalizer, seeds: Sequence[int], start: Start) -> np.ndarray:
-        return regularised(self.outputs(self._play_point(x, normalizer, seeds).outcome), x, start.l2).mean(0)
+        return points[best], normalizer, steps
 
     def blank(self) -> tuple[np.ndarray, Normalizer]:
         """The same structure without content."""
