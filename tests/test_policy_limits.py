@@ -18,7 +18,7 @@ from pcces.core.estimation import estimate
 from pcces.envs import make
 from pcces.envs.task import Discrete
 from pcces.limits import CVaR, Mean, Probability, Quantile
-from pcces.rl import certify
+from pcces.rl import certify, selection
 from pcces.rl.folder import load
 from pcces.rl.iterates import Candidates
 from pcces.rl.outcome import Outcome
@@ -111,7 +111,7 @@ def chosen(limit, draw, seed, bounds=None, iterates=6, episodes=200):
     for i in range(iterates):
         y = np.asarray(problem.outputs(play(None, None, 64, 0)), dtype=float)
         candidates.add(np.full(1, i), np.zeros(1), np.ones(1), estimate(y), True)
-    return certify.choose(task, policy, problem, play, candidates, episodes, seed)[2], problem, play
+    return selection.choose(task, policy, problem, play, candidates, episodes, seed)[2], problem, play
 
 
 CASES = {

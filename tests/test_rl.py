@@ -15,7 +15,7 @@ from pcces.envs import make
 from pcces.envs.cartpole import CartPole
 from pcces.envs.task import Step
 from pcces.policies import prepare, train, train_seeds
-from pcces.rl import certify, checkpoints, step
+from pcces.rl import certify, checkpoints, selection, step
 from pcces.rl.algorithm import PCCES
 from pcces.rl.device_arena import DeviceArena
 from pcces.rl.folder import load
@@ -622,12 +622,12 @@ def test_the_best_iterate_that_can_be_certified_is_returned():
         # each was lucky when the search saw it
         lucky = Estimate(np.float64(8), np.array([-returns, cost - 1.5 - 5, -1.0]), np.array([0.5, 0.5, 0.0]))
         candidates.add(x, np.zeros(4), np.ones(4), lucky, moved=True)
-    x, _, certificate, _ = certify.choose(task, policy, problem, play, candidates, 400, seed=0)
+    x, _, certificate, _ = selection.choose(task, policy, problem, play, candidates, 400, seed=0)
     assert float(x[0]) == 1.0
     assert certificate.holds
 
     hopeless = problem_for(task, 0.0, threshold=(0.5, 100.0), entropy_bounds=(-math.inf, math.inf))
-    x, _, certificate, _ = certify.choose(task, policy, hopeless, play, candidates, 400, seed=0)
+    x, _, certificate, _ = selection.choose(task, policy, hopeless, play, candidates, 400, seed=0)
     assert not certificate.holds
     assert float(x[0]) == 2.0  # the closest
     assert certificate.samples == 400  # what is over its limit is not played for longer
@@ -653,7 +653,7 @@ def test_iterates_are_looked_at_on_the_same_episodes_and_tested_on_others():
             for marker in range(number):
                 x = np.full(policy.size, marker % 3, np.float32)
                 candidates.add(x, np.zeros(4), np.ones(4), seen, moved=True)
-            x, *_ = certify.choose(task, policy, problem, play, candidates, 400, seed=100 * seed)
+            x, *_ = selection.choose(task, policy, problem, play, candidates, 400, seed=100 * seed)
             assert float(x[0]) == 2.0
             *looked, tested = played
             assert len(set(looked)) == 1 and tested not in looked
@@ -683,7 +683,7 @@ def test_iterates_that_a_look_does_not_tell_apart_are_judged_by_all_their_episod
             candidates.add(
                 x, np.zeros(4), np.ones(4), Estimate(np.float64(n), np.array([-returns, -5.0, -100.0]), squares), True
             )
-        return float(certify.choose(task, policy, problem, play, candidates, 400, seed=0)[0][0])
+        return float(selection.choose(task, policy, problem, play, candidates, 400, seed=0)[0][0])
 
     assert choose(0.001) == 0.0
     assert choose(1.0) == 1.0
@@ -703,7 +703,7 @@ def test_a_disaster_that_was_seen_in_training_is_not_forgotten_in_the_test(disas
     y = np.tile([0.0, -5.0, -100.0], (64, 1))
     y[10, 1] += disaster
     candidates.add(np.zeros(policy.size), np.zeros(4), np.ones(4), estimate(y), True)
-    certificate = certify.choose(task, policy, problem, play, candidates, 400, seed=0)[2]
+    certificate = selection.choose(task, policy, problem, play, candidates, 400, seed=0)[2]
     assert certificate.holds is holds and certificate.samples >= 400
 
 
@@ -718,7 +718,7 @@ def test_candidates_keep_the_best_when_there_are_many():
     for i in range(300):
         e = Estimate(np.float64(4), np.array([-float(i == 50), -1.0]), np.zeros(2))
         candidates.add(np.full(1, i), np.zeros(1), np.ones(1), e, moved=True)
-    assert len(candidates) <= 100
+    assert len(candidates) <= 150 and len(candidates.course_n) == 300
     assert candidates.x[candidates.order(1.0)[0], 0] == 50
     assert candidates.x[-1, 0] == 299
 

@@ -16,7 +16,7 @@ import numpy as np
 from pcces.core.estimation import Estimate
 from pcces.envs.simulator import CostBoundsError, Simulator
 from pcces.envs.task import Task
-from pcces.rl import certify, checkpoints
+from pcces.rl import checkpoints, selection
 from pcces.rl.algorithm import Algorithm
 from pcces.rl.arenas import arena_and_engine
 from pcces.rl.checkpoints import Checkpoint
@@ -226,7 +226,7 @@ class Training:
             check_cost_sums(run.task, outcome.costs)
             return outcome
 
-        x, normalizer, certificate, outcome = certify.choose(
+        x, normalizer, certificate, outcome = selection.choose(
             run.task, run.shape, run.problem, play, self.candidates[i], c["certify_episodes"], seed,
             c["confidence"],
         )  # fmt: skip
