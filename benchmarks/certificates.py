@@ -81,6 +81,13 @@ def beta(a: float, b: float, scale: float) -> Noise:
     )  # fmt: skip
 
 
+def moved(noise: Noise, share: float) -> Callable[[np.random.Generator], float]:
+    """Noise above zero with this probability."""
+    assert noise.above is not None
+    shift = optimize.brentq(lambda t: noise.above(t) - share, -10.0, 10.0)
+    return lambda rng: noise.draw(rng) - shift
+
+
 def student(df: int, scale: float) -> Noise:
     return Noise(lambda rng: scale * rng.standard_t(df), above=lambda t: float(stats.t.sf(t / scale, df)))
 
@@ -168,6 +175,15 @@ class Case:
 
 
 SPAN = (-2.0, 3.0)  # of x
+GROUPS = {
+    "range": "Stated ranges",
+    "0/1": "Failures, counted",
+    "tail": "Limits on tails",
+    "no range": "Nothing stated",
+    "policy": "Policies without bounds on costs",
+    "power": "Power",
+    "failure": "Failure probabilities, 4000 evaluations",
+}
 
 
 def edge(noise: Callable[[], Any], f_noise: float = 0.05, n: int = 1, far: bool = False) -> Any:
@@ -323,13 +339,19 @@ def cases() -> Iterator[Case]:
         )
         yield Case("no range", "failures of 0/1 a hair above 0.001", outcomes(0.001, 0.05, 0.001, True), budget)
 
-    for name, noise in {
-        "normal": normal(0.3),
-        "Pareto (2.1)": pareto(2.1, 0.2),
-        "lognormal (1.5)": lognormal(1.5, 0.1),
-    }.items():
-        yield Case("tail", f"P(c > 0) <= 0.1, {name}", tail(noise, "probability", 0.1), 1000, p_limit(0.1))
-        yield Case("tail", f"0.8-quantile, {name}", tail(noise, "quantile", 0.2), 1000, {"limits": (Quantile(0.8),)})
+    yield Case("tail", "P(c > 0) <= 0.1, normal", tail(normal(0.3), "probability", 0.1), 1000, p_limit(0.1))
+    heavy, skew = pareto(2.1, 0.2), lognormal(1.5, 0.1)
+    yield Case("tail", "P(c > 0) <= 0.1, Pareto (2.1)", tail(heavy, "probability", 0.1), 1000, p_limit(0.1))
+    yield Case("tail", "0.8-quantile, lognormal (1.5)", tail(skew, "quantile", 0.2), 1000, {"limits": (Quantile(0.8),)})
+    yield Case("tail", "0.8-quantile, infeasible everywhere", nowhere(lambda: moved(heavy, 0.2)), 400,
+               {"limits": (Quantile(0.8),)})  # fmt: skip
+    worst = Noise(lambda rng: 2 * rng.random() - 1.8, -1.8, 0.2)  # the mean of the worst fifth is 0
+    for budget in (400, 1000):
+        yield Case("tail", "CVaR of 0.2 by its range, infeasible everywhere", nowhere(lambda: worst), budget,
+                   {"limits": (CVaR(0.2),), **exactly(worst)})  # fmt: skip
+    two = Noise(lambda rng: float(rng.random() < 0.1), 0.0, 1.0)  # the mean of the worst fifth is 0.5
+    yield Case("tail", "CVaR of 0.2 of 0/1 by its range, infeasible everywhere", nowhere(lambda: two), 1000,
+               {"limits": (CVaR(0.2, 0.5),), **exactly(two)})  # fmt: skip
     yield Case(
         "tail",
         "P(c > 0) <= 0.1, noise grows with x",
@@ -471,10 +493,11 @@ def run(arguments: argparse.Namespace) -> None:
     wanted = [
         (case, arguments.first_seed + i)
         for case in cases()
-        if arguments.cases in case.key
+        if case.key.startswith(arguments.cases) or f": {arguments.cases}" in case.key
         for i in range(min(case.runs, arguments.runs))
     ]
     missing = [(case, seed) for case, seed in wanted if (case.key, seed) not in done]
+    missing.sort(key=lambda pair: (list(GROUPS).index(pair[0].group), pair[1]))  # what is promised first
     print(f"{len(missing)} of {len(wanted)} runs are missing")
     until, made = time.monotonic() + arguments.seconds, 0
     with arguments.out.open("a") as file:
@@ -517,13 +540,13 @@ def table(arguments: argparse.Namespace) -> None:
     by_case: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         by_case.setdefault(row["case"], []).append(row)
-    group = ""
-    for case in cases():
+    group, order = "", list(GROUPS)
+    for case in sorted(cases(), key=lambda case: order.index(case.group)):
         if case.key not in by_case:
             continue
         if case.group != group:
             group = case.group
-            print(f"\n### {group}\n")
+            print(f"\n### {GROUPS[group]}\n")
             print(
                 "| case | evaluations | runs | guaranteed | of these false | asymptotic | of these false | f above the best |"
             )
@@ -550,7 +573,7 @@ def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("run", "table"))
-    parser.add_argument("--cases", default="", help="part of the names of the cases")
+    parser.add_argument("--cases", default="", help="what their names begin with, with or without the group")
     parser.add_argument("--runs", type=int, default=RUNS, help="at most so many a case")
     parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
     parser.add_argument("--seconds", type=float, default=math.inf)

@@ -12,6 +12,7 @@ import scipy  # its parts load when first used: no worker needs them
 
 LARGEST_BET = 0.9  # of the wealth that the worst sample can take
 FEWEST = 20  # samples in which dependence can be seen
+ENDS = 2.0  # times the ratio of blocks a quarter as long: more, and there is no end to the dependence in sight
 ALARM = 0.02  # how often dependence is seen where there is none
 
 
@@ -137,7 +138,8 @@ def betting_bound(
 
 
 def dependence(x: np.ndarray, alarm: float = ALARM) -> float:
-    """By how much the variance of the mean of samples exceeds that of as many independent ones: 1 unless that can be seen.
+    """By how much the variance of the mean of samples exceeds that of as many independent ones: 1 unless that can be seen,
+    infinite where they seem to depend on each other for longer than they can show: a drift.
 
     Means of neighbouring samples vary more than independent samples would have them vary: by pairs, by fours, and so on up
     to quarters, where a drift shows. It is looked for in the ranks, which rare large values do not disturb.
@@ -145,6 +147,8 @@ def dependence(x: np.ndarray, alarm: float = ALARM) -> float:
     >>> rng = np.random.default_rng(0)
     >>> dependence(rng.standard_normal(400)), bool(5 < dependence(np.repeat(rng.standard_normal(40), 10)) < 15)
     (1.0, True)
+    >>> dependence(rng.standard_normal(400) + np.linspace(-1, 1, 400))
+    inf
     """
     n = len(x)
     _, place, ties = np.unique(x, return_inverse=True, return_counts=True)
@@ -162,4 +166,7 @@ def dependence(x: np.ndarray, alarm: float = ALARM) -> float:
         degrees = 2 * (len(blocks) - 1) / (2 + tails / length)  # where most samples are equal, of fewer blocks
         seen |= float(scipy.special.chdtrc(degrees, ratio * degrees)) < alarm / len(lengths)
         ratios.append(ratio)
-    return max(1.0, *ratios) if seen else 1.0
+    if not seen:
+        return 1.0
+    # Where dependence ends, longer blocks say no more than shorter ones; where it does not, each doubling adds to it.
+    return max(1.0, *ratios) if ratios[-1] < ENDS * max([1.0, *ratios[:-2]]) else math.inf
