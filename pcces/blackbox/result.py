@@ -197,7 +197,9 @@ def _verdict(
         return RUNNING, "still running"
     if certificate.holds and _no_progress(search, improvement):
         gained = (
-            f"f is lower than at x0 by {improvement} only" if improvement.value else "no better point than x0 was found"
+            f"f is lower than at x0 by {improvement} only"
+            if improvement.value > 0
+            else "no better point than x0 was found"
         )
         return NO_PROGRESS, (
             f"no progress: {gained}; give more evaluations, start elsewhere, or scale f so that its noise is small beside "
