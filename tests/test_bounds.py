@@ -252,6 +252,29 @@ def test_what_remembers_or_drifts_is_seen_and_its_mean_is_less_sure():
     assert wrong < 25 < 90 < naive
 
 
+def test_dependence_that_others_showed_counts():
+    x = np.random.default_rng(0).normal(-1, 1, (100, 1))
+    fresh, after = (judge(x, [Column(range=(-9, 9), memory=memory)], 0.05) for memory in (1.0, 4.0))
+    assert fresh.methods == ("betting",) and after.methods == ("dependent",)
+    assert fresh.memory == [1.0] and after.memory == [4.0]
+    assert (
+        after.bounds
+        == judge(x, [Column(memory=4.0)], 0.05).bounds
+        == pytest.approx(student_bound(x[:, 0], 0.05, effective=25))
+    )
+    drift = judge(x + np.linspace(-3, 3, 100)[:, None], [Column()], 0.05)
+    assert drift.bounds == [math.inf] and drift.memory == [100 / 8]  # which more samples may see the end of
+
+
+def test_rare_failures_in_bursts_are_seen():
+    rng, seen = np.random.default_rng(3), 0
+    for _ in range(50):
+        starts = rng.random(300) < 0.03
+        bursts = np.convolve(starts, np.ones(4))[:300] > 0
+        seen += dependence(bursts.astype(float)) > 1
+    assert seen >= 48
+
+
 def test_a_guarantee_is_not_claimed_of_samples_that_depend_on_each_other():
     rng = np.random.default_rng(0)
     x = np.clip(0.3 * remembering(rng, 600, 0.8) - 0.5, -2, 1)
@@ -344,12 +367,12 @@ def test_the_bound_on_a_cvar(name, level):
         wrong += bound < truth
         widths.append(bound - truth)
     assert no_more_often_than(wrong, runs, 1.6 * error if name != "uniform" else error)
-    assert np.mean(widths) < (0.05 if name == "uniform" else 1.1)
+    assert np.median(widths) < (0.05 if name == "uniform" else 1.1)
     if name == "uniform":  # the bound of Thomas and Learned-Miller (2019), by the band around the distribution function
         x = np.sort(draw(rng, n))
         band = np.arange(n + 1) / n - math.sqrt(math.log(1 / error) / (2 * n)) - 0.9
         theirs = 1 - float((np.diff(np.append(x, 1.0)) * np.maximum(band[1:], 0)).sum()) / 0.1
-        assert np.mean(widths) < 0.8 * (theirs - truth)
+        assert np.median(widths) < 0.8 * (theirs - truth)
 
 
 def test_bounds_hold_jointly():

@@ -114,13 +114,16 @@ def test_noise_that_begins_away_from_the_start():
 
 @pytest.mark.filterwarnings("ignore::pcces.blackbox.options.TheoryWarning")
 def test_noise_behind_a_start_that_fails():
-    fun = noisy_problem(0, lambda X, rng: X.sum(1) - 1 + 0.1 * rng.standard_normal(len(X)))
+    methods = []
+    for seed in range(3):
+        fun = noisy_problem(seed, lambda X, rng: X.sum(1) - 1 + 0.1 * rng.standard_normal(len(X)))
 
-    def failing_at_the_start(X):
-        f, c = fun(X)
-        return np.where(np.all(X == 0, axis=1), np.nan, f), c
+        def failing_at_the_start(X, fun=fun):
+            f, c = fun(X)
+            return np.where(np.all(X == 0, axis=1), np.nan, f), c
 
-    assert search(failing_at_the_start, 0, budget=400, samples=1).certificate.method == "t"
+        methods.append(search(failing_at_the_start, seed, budget=400, samples=1).certificate.method)
+    assert methods.count("t") >= 2  # one may look dependent by chance
 
 
 def test_what_cannot_be_certified_is_not():

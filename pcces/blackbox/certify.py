@@ -127,12 +127,16 @@ def tell(search: Search, batch: Batch, outputs: np.ndarray) -> bool:
         return True
     state.surprise = False
     test.looks += 1
-    known = [replace(column, level=level) for column, level in zip(search.columns, test.levels)]
+    memory = test.memory if len(test.memory) else np.ones(len(test.levels))
+    known = [
+        replace(column, level=level, memory=before)
+        for column, level, before in zip(search.columns, test.levels, memory)
+    ]
     last = state.budget.left < LEAST or (without_noise and not search.needs_samples)
     error = search.error(last)
     test.spent += error / (1 - search.confidence)
     verdict = judge(samples[:, 1:], known, error)
-    test.holds = verdict.holds
+    test.holds, test.memory = verdict.holds, verdict.memory
     # Of several candidates the least violating is the answer, unless one holds.
     excess = _excess(known, samples[:, 1:])
     broken = float(np.max(excess, initial=0.0))

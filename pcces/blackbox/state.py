@@ -149,6 +149,7 @@ class Test:
     candidates: list[np.ndarray] = field(default_factory=list)
     samples: np.ndarray = field(default_factory=_no_rows)
     levels: np.ndarray = field(default_factory=_none)  # of CVaRs, chosen before the samples
+    memory: np.ndarray = field(default_factory=_none)  # how dependent samples were, of any candidate
     looks: int = 0
     spent: float = 0.0  # of the error probability
     answer: Answer = field(default_factory=Answer)
@@ -250,7 +251,7 @@ IN_FILES = {
     "candidates": "test.candidates", "certificate_samples": "test.samples", "looks": "test.looks", "holds": "test.holds",
     "answer": "test.answer.x", "answer_mean": "test.answer.mean", "answer_samples": "test.answer.samples",
     "bounds": "test.answer.bounds", "method": "test.answer.methods", "answer_values": "test.answer.values",
-    "answer_broken": "test.answer.broken", "levels": "test.levels", "spent": "test.spent",
+    "answer_broken": "test.answer.broken", "levels": "test.levels", "memory": "test.memory", "spent": "test.spent",
 }  # fmt: skip
 _zero = np.zeros(0)
 LISTS: dict[str, Any] = {"ends": End(_zero, NOTHING, _zero, _zero, _zero), "candidates": _zero}  # what is in a list

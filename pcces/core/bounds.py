@@ -14,6 +14,7 @@ LARGEST_BET = 0.9  # of the wealth that the worst sample can take
 FEWEST = 20  # samples in which dependence can be seen
 ENDS = 2.0  # times the ratio of blocks a quarter as long: more, and there is no end to the dependence in sight
 ALARM = 0.02  # how often dependence is seen where there is none
+CONSPICUOUS = 1.5  # standard errors: what is below is no dependence
 
 
 def binomial_bound(events: float, n: float, error: float) -> float:
@@ -141,8 +142,9 @@ def dependence(x: np.ndarray, alarm: float = ALARM) -> float:
     """By how much the variance of the mean of samples exceeds that of as many independent ones: 1 unless that can be seen,
     infinite where they seem to depend on each other for longer than they can show: a drift.
 
-    Means of neighbouring samples vary more than independent samples would have them vary: by pairs, by fours, and so on up
-    to quarters, where a drift shows. It is looked for in the ranks, which rare large values do not disturb.
+    Sums of neighbouring samples vary more than those of independent ones: of two, of four, and so on up to a quarter, where
+    a drift shows. It is looked for in the ranks, which rare large values do not disturb, and held against the same samples
+    in random orders.
 
     >>> rng = np.random.default_rng(0)
     >>> dependence(rng.standard_normal(400)), bool(5 < dependence(np.repeat(rng.standard_normal(40), 10)) < 15)
@@ -156,17 +158,24 @@ def dependence(x: np.ndarray, alarm: float = ALARM) -> float:
         return 1.0
     ranks = (np.cumsum(ties) - 0.5 * ties)[place]
     ranks -= ranks.mean()
-    lengths = [2**k for k in range(1, 30) if 4 * 2**k <= n]
-    variance = float((ranks**2).mean())
-    tails = float((ranks**4).mean()) / variance**2 - 3
-    ratios, seen = [], False
-    for length in lengths:
-        blocks = ranks[: n // length * length].reshape(-1, length).mean(1)
-        ratio = length * float(blocks.var(ddof=1)) / variance
-        degrees = 2 * (len(blocks) - 1) / (2 + tails / length)  # where most samples are equal, of fewer blocks
-        seen |= float(scipy.special.chdtrc(degrees, ratio * degrees)) < alarm / len(lengths)
-        ratios.append(ratio)
-    if not seen:
+    lengths = np.array([2**k for k in range(1, 30) if 4 * 2**k <= n])
+    usual = np.sqrt(2 * (2 * lengths - 1) * (lengths - 1) / (3 * lengths * n))  # how much independent samples' vary
+    ratios = _variance_ratios(ranks[None], lengths)[0]
+    most = float(np.max((ratios - 1) / usual))
+    if most < CONSPICUOUS:
+        return 1.0
+    orders = np.tile(ranks, (math.ceil(4 / alarm) - 1, 1))
+    np.random.default_rng(0).permuted(orders, axis=1, out=orders)
+    in_any_order = np.max((_variance_ratios(orders, lengths) - 1) / usual, axis=1)
+    if 1 + np.sum(in_any_order >= most - 1e-9) > alarm * (1 + len(orders)):
         return 1.0
     # Where dependence ends, longer blocks say no more than shorter ones; where it does not, each doubling adds to it.
     return max(1.0, *ratios) if ratios[-1] < ENDS * max([1.0, *ratios[:-2]]) else math.inf
+
+
+def _variance_ratios(rows: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """The variance of sums of so many neighbours, as a multiple of what it is for independent ones (Lo & MacKinlay 1988)."""
+    n, variance = rows.shape[1], (rows**2).mean(1)
+    sums = np.concatenate([np.zeros((len(rows), 1)), np.cumsum(rows, axis=1)], axis=1)
+    each = [((sums[:, k:] - sums[:, :-k]) ** 2).mean(1) / (k * (1 - k / n) * variance) for k in lengths]
+    return np.stack(each, axis=1)

@@ -27,6 +27,7 @@ GUARANTEED, ASYMPTOTIC, NOT_CERTIFIED = "guaranteed", "asymptotic", "not certifi
 FORMAL = ("none", "stated", "betting", "binomial")  # methods that need only what was stated
 LEAST = 8  # samples for a bound that trusts that their mean is close to normal
 EFFECTIVE = 15  # and samples that depend on each other must be worth so many
+UNENDING = 8  # dependence without an end in sight goes on for this part of the samples, at least
 ASSUMED = {
     "none": "there is nothing to keep but the bounds",
     "stated": "evaluations have no noise, as was stated",
@@ -159,6 +160,7 @@ class Column:
     jump: float = 0.0  # the most that a sample was seen above what is usual at the same point
     constant: bool = False  # it was the same number everywhere
     level: float | None = None  # near its quantile, for a CVaR
+    memory: float = 1.0  # how dependent earlier samples were (`bounds.dependence`)
 
     @property
     def formal(self) -> bool:
@@ -191,6 +193,7 @@ class Judgement(NamedTuple):
 
     bounds: np.ndarray  # (r,), of what is limited less its limit: at most 0 passes
     methods: tuple[str, ...]  # of each
+    memory: np.ndarray  # (r,) how dependent these samples were, or those before
 
     @property
     def holds(self) -> bool:
@@ -207,13 +210,15 @@ def judge(samples: np.ndarray, columns: Sequence[Column], error: float) -> Judge
     """
     each, alarm = error / max(len(columns), 1), upper.ALARM / max(len(columns), 1)
     bounds, methods = np.full(len(columns), math.inf), [""] * len(columns)
+    memory = np.ones(len(columns))
     betting: list[tuple[int, np.ndarray, tuple[float, float]]] = []
     for j, column in enumerate(columns):
         x = samples[:, j]
         if column.deterministic:
             bounds[j], methods[j] = _plain(x, column), "stated"
             continue
-        ratio = upper.dependence(x, alarm)
+        ratio = max(upper.dependence(x, alarm), column.memory)
+        memory[j] = min(ratio, max(len(x) / UNENDING, column.memory))
         effective = None if ratio == 1 else len(x) / ratio
         if column.limit.kind in COUNTED:
             bounds[j], methods[j] = _counted(x, column, each, effective)
@@ -228,7 +233,7 @@ def judge(samples: np.ndarray, columns: Sequence[Column], error: float) -> Judge
         js, ys, ranges = zip(*(part for part in betting if len(part[1]) == size))
         low, high = np.array(ranges, dtype=float).T
         bounds[list(js)] = upper.betting_bound(np.column_stack(ys), each, low, high, at=np.zeros(len(js)))
-    return Judgement(bounds, tuple(methods))
+    return Judgement(bounds, tuple(methods), memory)
 
 
 def _plain(x: np.ndarray, column: Column) -> float:
