@@ -29,7 +29,7 @@ def test_the_table_has_every_evaluation_as_it_was():
         called.append((*x, *([out[0], *out[1]] if isinstance(out, tuple) else [np.nan] * 3)))
         return out
 
-    res = pcces.minimize(fun, [0.0, 0.0], bounds=BOX, max_evaluations=400, rng=0)
+    res = pcces.minimize(fun, [0.0, 0.0], bounds=BOX, max_evaluations=400, rng=0, strategy="model")
     table = pandas.DataFrame(res.evaluations)
     assert list(table) == ["x0", "x1", "f", "c0", "c1", "seed", "seconds", "why"] == res.evaluations.columns
     assert np.array_equal(table[["x0", "x1", "f", "c0", "c1"]], called, equal_nan=True) and len(table) == res.nfev

@@ -22,7 +22,7 @@ class Run:
     """A search on (x - target)^2 under x.sum() <= limit, with everything it asked for."""
 
     def __init__(self, noise=0.0, x0=(0.0, 0.0), target=1.0, limit=1.0, constrained=True, unit=1.0, seed=0, **options):
-        options = {"bounds": [(-2, 2)] * len(x0), "max_evaluations": 400, "rng": seed, **options}
+        options = {"bounds": [(-2, 2)] * len(x0), "max_evaluations": 400, "rng": seed, "strategy": "model", **options}
         opt = pcces.Optimizer(np.array(x0), **options)
         rng = np.random.default_rng(seed)
         self.batches = []
@@ -53,7 +53,7 @@ def test_population():
     assert {len(batch) for batch in Run().phase("sample")} == {12}  # 2 (4 + 3 ln 2)
     for wrong in (7, 2):
         with pytest.raises(ValueError, match=f"population must be an even number of at least 4 .* got {wrong}"):
-            make_options(population=wrong)
+            Run(population=wrong)
 
 
 @shows("sigma0", "sigma_es0")

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pcces.blackbox.population import LazyPoints
     from pcces.blackbox.search import Search
 
-SEEDS, NORMALS, RESTARTS, TURNS, VARIED = 1, 2, 3, 4, 7  # what random numbers are for
+SEEDS, NORMALS, RESTARTS, TURNS, VARIED, CLOUD = 1, 2, 3, 4, 7, 8  # what random numbers are for
 
 
 class Batch(NamedTuple):

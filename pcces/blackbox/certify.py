@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pcces.blackbox import caution, limits
+from pcces.blackbox import acquire, caution, limits
 from pcces.blackbox.batch import Batch, repeated
 from pcces.blackbox.models.quadratic import local_model
 from pcces.blackbox.state import Answer, Measured, RunState, Test
@@ -35,7 +35,11 @@ def next_candidate(search: Search) -> bool:
         return True
     z = state.run.es.x if tried == 0 else None
     failed = tried > 0 and not np.all(np.isfinite(test.samples))
-    if search.archive is not None and state.noise.present and not failed:
+    if search.few and tried and len(test.samples):
+        _take_in(search)
+    if search.few and state.noise.present:
+        z = acquire.candidate(search)
+    elif search.archive is not None and state.noise.present and not failed:
         z = _corrected(search)
     if z is None or _tested(search, z):
         z = _fallback(search)
@@ -43,6 +47,14 @@ def next_candidate(search: Search) -> bool:
     test.samples = np.zeros((0, 0))
     test.levels = limits.levels(search)
     return False
+
+
+def _take_in(search: Search) -> None:
+    """The processes learn from a candidate that failed: the next one is tested on samples of its own."""
+    assert search.archive is not None
+    z, samples = search.state.test.candidates[-1], search.state.test.samples
+    search.archive.place(np.repeat(z[None], len(samples), axis=0), samples)
+    acquire.learn(search)
 
 
 def _tested(search: Search, z: np.ndarray) -> bool:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 Ranges = tuple[tuple[float, float], ...]
 CHANCE = 0.8  # that the certificate succeeds, if the constraints keep the margin
+FEW_CHANCE = 0.95  # likewise, where there are too few for many candidates
 OWN = 10  # evaluations of a point that say as much about its own noise as all others do
 
 
@@ -119,13 +120,25 @@ def margin(search: Search) -> np.ndarray:
 def margin_for(search: Search, samples: int, error: np.ndarray | float = 0.0) -> np.ndarray:
     """How far below zero to aim so that this many samples certify all constraints in four of five cases, when the
     point aimed at is known with a standard error of `error`."""
+    needed, deviation = widths(search, samples)
+    return needed + luck(search) * np.sqrt(deviation**2 / max(samples, 2) + np.square(error))
+
+
+def widths(search: Search, samples: int) -> tuple[np.ndarray, np.ndarray]:
+    """How far below zero the constraints have to be for the median certificate on so many samples, and the standard
+    deviations of one of them then."""
     known = search.columns
     left = search.error(True) - search.error(False) or 1 - search.confidence  # nothing is left when all is over
     look, n = left / max(len(known), 1), max(samples, 2)
     chance = CHANCE ** (1 / max(len(known), 1))
-    widths = [_width(search, j, column, n, look, chance) for j, column in enumerate(known)]
-    needed, deviation = np.array(widths).reshape(-1, 2).T
-    return needed + spare(np.sqrt(deviation**2 / n + np.square(error)), CHANCE)
+    pairs = [_width(search, j, column, n, look, chance) for j, column in enumerate(known)]
+    needed, deviation = np.array(pairs).reshape(-1, 2).T
+    return needed, deviation
+
+
+def luck(search: Search) -> float:
+    """How many standard errors lie between the median certificate and four of five, for all constraints together."""
+    return float(spare(np.ones(max(len(search.columns), 1)), FEW_CHANCE if search.few else CHANCE)[0])
 
 
 def _width(search: Search, j: int, known: Column, n: int, error: float, chance: float) -> tuple[float, float]:

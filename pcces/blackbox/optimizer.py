@@ -15,7 +15,7 @@ import scipy
 from pcces.blackbox.batch import Batch, Streams
 from pcces.blackbox.evaluations import Evaluations
 from pcces.blackbox.models.archive import Archive
-from pcces.blackbox.options import MODEL_DIMENSION, check_names, lost_assumptions, make_options, read_strategy
+from pcces.blackbox.options import MODEL_DIMENSION, check_names, chosen_options, lost_assumptions, read_strategy
 from pcces.blackbox.search import PHASES, Search
 from pcces.blackbox.space import Space
 from pcces.blackbox.state import Accepted, Budget, Constraints, RunState, SearchState
@@ -78,7 +78,8 @@ class Optimizer:
             raise ValueError(f"max_evaluations must be at least 1, got {max_evaluations}")
         if not 0.5 <= confidence < 1:
             raise ValueError(f"confidence must lie in [0.5, 1), got {confidence}")
-        self.options = chosen = make_options(preset, **options)
+        chosen, later = chosen_options(strategy, preset, options, space.n, max_evaluations, bool(self.equalities))
+        self.options = chosen
         self.lost_assumptions = lost_assumptions(chosen)  # of the convergence theorem, in words
         rule = chosen.rule
         distribution, uses_models = read_strategy(strategy, preset, space.n)
@@ -97,13 +98,13 @@ class Optimizer:
         accepted = deque[Accepted](maxlen=max(2, min(1000, ACCEPTED_NUMBERS // space.n)))
         state = SearchState(
             Budget(max_evaluations), RunState(own, es), accepted,
-            noise=NoiseLevel(False if chosen.deterministic else None, np.zeros(1)),
+            noise=NoiseLevel(False if chosen.deterministic else None, np.zeros(1)), few=later is not chosen,
         )  # fmt: skip
         self.search = Search(
             space=space, options=chosen, rule=rule, strategy=distribution, normals=normals, population=population,
             max_evaluations=max_evaluations, confidence=float(confidence),
             common_random_numbers=bool(common_random_numbers), archive=Archive() if uses_models else None,
-            streams=Streams(int(np.random.default_rng(rng).integers(2**63))), state=state,
+            streams=Streams(int(np.random.default_rng(rng).integers(2**63))), state=state, later=later,
         )  # fmt: skip
         self.state, self.history = state, self.search.history
         self.evaluations = Evaluations([f"x{i}" for i in range(space.size)], space.variables)

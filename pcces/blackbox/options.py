@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -84,8 +84,8 @@ class Options:
             need(value is None or 0 < value < math.inf, f"{name} must be a positive number, got {value}")
         need(self.sigma_max > 0, f"sigma_max must be positive, got {self.sigma_max}")
         need(
-            self.population is None or (self.population >= 4 and self.population % 2 == 0),
-            f"population must be an even number of at least 4 (directions come in mirrored pairs), got {self.population}",
+            self.population is None or self.population >= 1,
+            f"population must be a positive number, got {self.population}",
         )
         need(self.gamma > 1, f"gamma must be greater than 1, got {self.gamma}")
         need(self.shrink is None or 0 < self.shrink < 1, f"shrink must lie between 0 and 1, got {self.shrink}")
@@ -194,15 +194,64 @@ def make_options(preset: str = "default", **given: Any) -> Options:
     return Options(**{**PRESETS[preset], **plain})
 
 
+def chosen_options(
+    strategy: str | Strategy, preset: str, given: dict[str, Any], n: int, max_evaluations: int, equalities: bool
+) -> tuple[Options, Options]:
+    """The options to begin with, and those from where Gaussian processes have handed over: the same where there are none."""
+    chosen = make_options(preset, **given)
+    few = for_few(strategy, given, chosen, n, max_evaluations, equalities) if preset == "default" else None
+    if few is None and chosen.population is not None and (chosen.population < 4 or chosen.population % 2):
+        raise ValueError(
+            "population must be an even number of at least 4 (directions come in mirrored pairs; strategy 'gp' takes any), "
+            f"got {chosen.population}"
+        )
+    return few or chosen, chosen
+
+
+FEW = 500  # evaluations in all: up to here Gaussian processes say where to evaluate
+FEW_DIMENSION = 20  # and up to so many variables
+SHRINK = 30.0  # sigma_k gets so many times smaller if no iteration succeeds
+# What a search by Gaussian processes takes into account: with another option given, the default is another search.
+HONOURED = {
+    "population", "sigma0", "sigma_max", "sigma_min", "gamma", "shrink", "kappa", "d_max", "eps_c", "anneal", "objective", "limits",
+    "deterministic", "certify_share", "constraint_range", "max_iterations", "sigma_stop", "restarts", "equality_tolerance",
+}  # fmt: skip
+
+
+def for_few(
+    strategy: str | Strategy, given: Iterable[str], chosen: Options, n: int, max_evaluations: int, equalities: bool
+) -> Options | None:
+    """The options of a search by Gaussian processes, where that is the one: few evaluations are to be made, or it was asked
+    for by name. `given` are the names of those that the user gave.
+
+    >>> for_few("auto", ["samples"], Options(samples=10), n=3, max_evaluations=100, equalities=False) is None
+    True
+    """
+    if strategy not in ("gp", "auto", "default"):
+        return None
+    others = [f"{name}=" for name in given if name not in HONOURED]
+    asked = (chosen.objective, *(chosen.limits or ()))
+    others += ["limits on something else than means"] * any(limit.kind != "mean" for limit in asked)
+    others += ["equalities"] * equalities
+    if strategy == "gp" and others:
+        raise ValueError(f"strategy 'gp' does not go with {', '.join(others)}: leave that out, or the strategy")
+    if strategy != "gp" and (others or n > FEW_DIMENSION or max_evaluations > FEW):
+        return None
+    iterations = max(5.0, (1 - chosen.certify_share) * max_evaluations - 2 * n)
+    gamma = min(1.3, math.exp(math.log(SHRINK) / iterations))
+    own: dict[str, Any] = {"sigma0": 0.5, "sigma_max": 1.0, "population": 1, "gamma": gamma}
+    return replace(chosen, **{name: value for name, value in own.items() if name not in given})
+
+
 def read_strategy(strategy: str | Strategy, preset: str, n: int) -> tuple[Strategy, bool]:
     """The strategy that is meant for n variables, and whether regression models help it."""
     if isinstance(strategy, Strategy):
         return strategy, False
-    if strategy == "default":
+    if strategy in ("default", "auto"):
         if preset == "paper" or n > CMA_DIMENSION:
             return strategies.guided(), False
         return strategies.cma(), n <= MODEL_DIMENSION
-    if strategy == "model":
+    if strategy in ("model", "gp"):
         return strategies.cma(), True
     if strategy not in NAMED:
         raise ValueError(

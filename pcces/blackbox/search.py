@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from pcces.blackbox import certify, limits, sample, start, trial
+from pcces.blackbox import certify, limits, propose, sample, start, trial
 from pcces.blackbox.batch import RESTARTS, Streams
 from pcces.blackbox.history import History
 from pcces.blackbox.models.archive import Archive
@@ -29,8 +29,9 @@ from pcces.core.certificate import Column
 from pcces.core.estimation import Estimate
 from pcces.core.limits import Limit, Mean
 from pcces.strategies import Strategy
+from pcces.strategies.cma import default_population
 
-PHASES = {"start": start, "sample": sample, "trial": trial, "certify": certify}
+PHASES = {"start": start, "propose": propose, "sample": sample, "trial": trial, "certify": certify}
 STALL = 40  # iterations without progress that end a noise-free run
 FIRST_LOOK = 0.2  # of the error probability that is left, for a look that need not be the last
 RESIDUALS = 2000  # the latest of them say which shape the noise has
@@ -54,8 +55,28 @@ class Search:
     streams: Streams
     archive: Archive | None  # what regression models learn from; None where the strategy does without
     state: SearchState
+    later: Options | None = None  # the options from where Gaussian processes hand over to the strategy
+    posterior: Any = None  # what they say, and what it was made of
     history: History = field(default_factory=History)
     _known: tuple[Any, list[Column]] = (None, [])  # the columns, and what they were made of
+
+    @property
+    def few(self) -> bool:
+        """Whether Gaussian processes propose, because evaluations are few."""
+        return self.state.few
+
+    def hand_over(self) -> None:
+        """From here on there are evaluations enough for the quadratic model and the strategy, which know all of them."""
+        state, self.posterior = self.state, None
+        assert self.later is not None
+        self.options, self.rule = self.later, self.later.rule
+        population = self.options.population or default_population(self.space.n)
+        self.population = max(4, population + population % 2)
+        if state.few:
+            sigma = min(float(state.run.es.sigma), self.options.sigma0)
+            state.run.es = state.run.es._replace(sigma=np.asarray(sigma), sigma_es=np.asarray(sigma))
+            state.run.stalls, state.run.progress_f = 0, math.inf
+        state.few = False
 
     @property
     def limits(self) -> list[Limit]:
@@ -131,7 +152,9 @@ class Search:
         elif options.max_iterations is not None and int(state.run.es.k) >= options.max_iterations:
             self.end(f"{options.max_iterations} iterations are done")
         elif not (why := self._converged()):
-            state.phase = "sample"
+            if self.few and propose.enough(self):
+                self.hand_over()
+            state.phase = "propose" if self.few else "sample"
         elif self._another_run():
             state.phase = "start"
         else:
@@ -139,7 +162,7 @@ class Search:
 
     def can_go_on(self) -> bool:
         """Whether the budget holds another iteration and the certificate."""
-        return self.state.budget.left > self.reserve() + self.population + trial.LEAST + 2
+        return self.state.budget.left > self.reserve() + (0 if self.few else self.population + trial.LEAST + 2)
 
     def reserve(self) -> int:
         """The evaluations kept for the certificate."""
@@ -156,7 +179,7 @@ class Search:
         run, budget = self.state.run, self.state.budget
         if run.es.sigma < self.options.sigma_stop:
             return f"the step size fell below {self.options.sigma_stop:g}"
-        if self.archive is None:
+        if self.archive is None or self.few:
             return ""
         if not self.state.noise.present:
             return f"{STALL} iterations without progress" if run.stalls >= STALL else ""

@@ -24,7 +24,7 @@ def ask(search: Search) -> Batch:
         times = max(1, fixed)
     else:
         said = options.constraint_range is not None or search.shaped
-        first = ENOUGH if said and search.max_evaluations > 10 * ENOUGH else 2
+        first = ENOUGH if said and search.max_evaluations > 10 * ENOUGH and not search.few else 2
         times = max(first, fixed) if run.incumbent.estimate.n == 0 else ENOUGH - 2
     return repeated(search, run.es.x, times)
 
@@ -38,5 +38,7 @@ def tell(search: Search, batch: Batch, outputs: np.ndarray) -> bool:
         point.row = search.archive.record(point.row, state.run.es.x, outputs)
     state.surprise = False
     search.note_shape(outputs)
+    if search.few:  # all evaluations together will tell
+        return True
     unclear = state.noise.present and point.estimate.n < ENOUGH and isinstance(search.options.samples, str)
     return not (unclear and state.budget.left > 2 * ENOUGH)

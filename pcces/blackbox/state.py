@@ -174,6 +174,9 @@ class SearchState:
     )  # (k, 1 + r) in standard deviations, where their shape matters
     first: Estimate = NOTHING  # of x_0
     f_scale: float | None = None  # the unit of kappa: the spread of f over the first population
+    few: bool = False  # Gaussian processes propose
+    theta: np.ndarray = field(default_factory=_no_rows)  # parameters of the Gaussian processes (1 + r, n + 2)
+    fitted: int = 0  # evaluations they were found from
     trial: Trial = field(default_factory=Trial)
     ends: list[End] = field(default_factory=list)
     test: Test = field(default_factory=Test)
@@ -195,6 +198,7 @@ class SearchState:
 
     def restore(self, arrays: dict[str, np.ndarray], scalars: dict[str, Any]) -> None:
         """Take over what `plain` gave. What was not known yet is not in files."""
+        self.few = False  # as in files of earlier versions
         for name, path in IN_FILES.items():
             if name in scalars:
                 _put(self, path, scalars[name])
@@ -243,7 +247,7 @@ IN_FILES = {
     "boolean": "seen.boolean", "over": "seen.over",
     "state": "run.es", "strategy": "run.strategy", "run_start": "run.start",
     "first": "first", "incumbent": "run.incumbent.estimate", "incumbent_row": "run.incumbent.row",
-    "multipliers": "run.multipliers", "wins": "run.wins", "spread_floor": "run.spread_floor",
+    "few": "few", "theta": "theta", "fitted": "fitted", "multipliers": "run.multipliers", "wins": "run.wins", "spread_floor": "run.spread_floor",
     "stalls": "run.stalls", "progress_f": "run.progress_f",
     "x_trial": "trial.x", "trial": "trial.point.estimate", "trial_row": "trial.point.row",
     "trial_samples": "trial.samples", "incumbent_samples": "trial.incumbent_samples",

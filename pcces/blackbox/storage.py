@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pcces.blackbox.optimizer import Optimizer
 
 KIND = "pcces search"
-ARCHIVED = ("points", "outputs", "counts")
+ARCHIVED = ("points", "outputs", "counts", "within", "freedom", "failed")
 
 
 def save(optimizer: Optimizer, path: str | Path) -> None:
@@ -53,10 +53,14 @@ def load(kind: type[Optimizer], path: str | Path) -> Optimizer:
     optimizer = kind(x0, **given, **options)
     optimizer.search.streams = Streams(data["seed"])
     optimizer.state.restore(arrays, data["memory"])
+    if not optimizer.state.few:
+        optimizer.search.hand_over()
     optimizer.history.restore(arrays)
     optimizer.evaluations.restore(arrays)
     if optimizer.search.archive is not None and "archive_points" in arrays:
-        optimizer.search.archive = Archive(**{name: arrays[f"archive_{name}"] for name in ARCHIVED})
+        known = {name: arrays[f"archive_{name}"] for name in ARCHIVED if f"archive_{name}" in arrays}
+        freedom = float(known.pop("freedom", np.zeros(())))
+        optimizer.search.archive = Archive(**known, freedom=freedom)
     return optimizer
 
 

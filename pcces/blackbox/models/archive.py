@@ -21,6 +21,11 @@ class Archive:
     points: np.ndarray = field(default_factory=partial(np.empty, (0, 0)))  # (k, n)
     outputs: np.ndarray = field(default_factory=partial(np.empty, (0, 0)))  # (k, 1 + r) means
     counts: np.ndarray = field(default_factory=partial(np.empty, 0))  # (k,) evaluations behind each mean
+    within: np.ndarray = field(
+        default_factory=partial(np.zeros, 0)
+    )  # (1 + r,) squared deviations from those means, summed
+    freedom: float = 0.0  # and how many degrees of freedom they have
+    failed: np.ndarray = field(default_factory=partial(np.empty, (0, 0)))  # (k, n) points whose evaluation failed
     _room: list[np.ndarray] = field(
         default_factory=list, init=False, repr=False
     )  # the arrays those three are the beginnings of
@@ -31,6 +36,7 @@ class Archive:
         size = len(self.points)
         rows = np.where(good, size - 1 + np.cumsum(good), -1)
         if not good.all():
+            self.failed = np.vstack([self.failed, points[~good]]) if len(self.failed) else points[~good]
             points, outputs = points[good], outputs[good]
         needed = size + len(points)
         if not self._room or needed > len(self._room[2]) or self._room[1].shape[1] != outputs.shape[1]:
@@ -47,10 +53,23 @@ class Archive:
         if row < 0:
             row, outputs = int(self.add(point[None], outputs[:1])[0]), outputs[1:]
         if len(outputs):
-            total = self.counts[row] + len(outputs)
+            before, more = self.counts[row], len(outputs)
+            total = before + more
+            shift = outputs.mean(0) - self.outputs[row]
+            squares = ((outputs - outputs.mean(0)) ** 2).sum(0) + shift**2 * (before * more / total)
+            self.within, self.freedom = squares + (self.within if self.freedom else 0.0), self.freedom + more
             self.outputs[row] += (outputs.mean(0) - self.outputs[row]) * (len(outputs) / total)
             self.counts[row] = total
         return row
+
+    def place(self, points: np.ndarray, outputs: np.ndarray) -> None:
+        """Take in one evaluation of each point, also of points that are there already."""
+        for point, row in zip(points, outputs):
+            same = np.flatnonzero((self.points == point).all(1)) if len(self.points) else np.zeros(0, dtype=int)
+            if same.size and np.all(np.isfinite(row)):
+                self.record(int(same[0]), point, row[None])
+            else:
+                self.add(point[None], row[None])
 
     def _grow(self, capacity: int, n: int, width: int) -> None:
         self._room = [np.empty((capacity, n)), np.empty((capacity, width)), np.empty(capacity)]

@@ -1,0 +1,216 @@
+"""Gaussian processes: what few evaluations say about a function, everywhere, and how sure that is.
+
+Each output has its own: a Matern 5/2 kernel with a length for each variable, an unknown mean, and noise. Lengths, size and noise
+are the most probable ones (MAP), by L-BFGS with the gradients of Rasmussen and Williams (2006, chapter 5).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import scipy
+
+LENGTH, LENGTH_SPREAD = 0.6, 1.0  # of the prior on a length (its median in two dimensions) and on its logarithm
+SIZE_SPREAD = 1.5
+NOISE, NOISE_SPREAD = -4.0, 2.0  # of the logarithm of the noise's variance, beside data with variance 1
+FLOOR = 1e-7  # under the noise's variance: of what varies by rounding only
+MEAN = 4.0  # variance of the unknown mean
+SQRT5 = math.sqrt(5.0)
+HEAVY = 6.0  # times its usual size: what is farther away than this makes an output one with heavy tails
+
+
+class Data(NamedTuple):
+    """Points with the means of their evaluations, and what repeated evaluations say of the noise."""
+
+    points: np.ndarray  # (k, n)
+    outputs: np.ndarray  # (k, r)
+    counts: np.ndarray  # (k,) evaluations behind each row
+    within: np.ndarray  # (r,) sum of the squared deviations of repeated evaluations from their means
+    freedom: float  # how many degrees of freedom these have
+
+
+def prior(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Means and standard deviations of the parameters: logarithms of n lengths, of the size and of the noise's variance."""
+    length = math.log(LENGTH * math.sqrt(n / 2))
+    mean = np.concatenate([np.full(n, length), [0.0, NOISE]])
+    return mean, np.concatenate([np.full(n, LENGTH_SPREAD), [SIZE_SPREAD, NOISE_SPREAD]])
+
+
+def tamed(y: np.ndarray, objective: bool) -> np.ndarray:
+    """An output without heavy tails: as it is where it matters (low values of an objective, a constraint near zero), and
+    growing as a logarithm far from there.
+
+    >>> tamed(np.array([-1.0, 0.0, 1.0, 2.0, 1e9]), objective=True).round(1)
+    array([-1. ,  0. ,  1. ,  2. , 43.4])
+    """
+    if objective:
+        middle = float(np.median(y))
+        unit = max(middle - float(y.min()), float(np.quantile(y, 0.75)) - middle) or _least(y - middle)
+        far = (y - middle) / unit
+        if far.max(initial=0.0) <= HEAVY:
+            return y
+        return np.where(far > 1, middle + unit * (1 + np.log(np.maximum(far, 1.0))), y)
+    unit = 2 * float(np.median(np.abs(y))) or _least(np.abs(y))
+    far = np.abs(y) / unit
+    if far.max(initial=0.0) <= HEAVY:
+        return y
+    return np.where(far > 1, np.sign(y) * unit * (1 + np.log(np.maximum(far, 1.0))), y)
+
+
+def _least(distances: np.ndarray) -> float:
+    return float(np.min(distances[distances > 0], initial=np.inf)) if np.any(distances > 0) else 1.0
+
+
+def _kernel(s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The correlation at scaled distances s, and -5/3 of its slope in s^2: B with d correlation / d s^2 = -B / 10 ."""
+    e = np.exp(-s)
+    slope = (1 + s) * e
+    return slope + s * s / 3 * e, slope
+
+
+def fit(data: Data, j: int, start: np.ndarray | None = None, steps: int = 30) -> np.ndarray:
+    """The most probable parameters of output j, looked for from `start` and, while that is cheap, from the prior's middle.
+
+    >>> x = np.linspace(0, 1, 12)[:, None]
+    >>> data = Data(x, np.sin(6 * x), np.ones(12), np.zeros(1), 0.0)
+    >>> float(np.exp(fit(data, 0)[-1])) < 1e-4
+    True
+    """
+    n, k = data.points.shape[1], len(data.points)
+    middle, spread = prior(n)
+    y, unit = _standardised(data.outputs[:, j])
+    upper = np.triu_indices(k, 1)
+    pairs = (data.points[upper[0]] - data.points[upper[1]]) ** 2
+    within = float(data.within[j]) / unit**2
+
+    def loss(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        weights, size, noise = np.exp(-2 * theta[:n]), math.exp(theta[n]), math.exp(theta[n + 1])
+        s = SQRT5 * np.sqrt(pairs @ weights)
+        correlation, slope = _kernel(s)
+        K = np.empty((k, k))
+        K[upper] = size * correlation
+        K.T[upper] = K[upper]
+        K.flat[:: k + 1] = size + noise / data.counts + FLOOR
+        off = K[upper]
+        K += MEAN
+        factor, info = scipy.linalg.lapack.dpotrf(K, lower=1, overwrite_a=0)
+        if info:
+            return 1e10, np.zeros(n + 2)
+        inverse, _ = scipy.linalg.lapack.dpotri(factor, lower=1)
+        lower = np.tril_indices(k, -1)
+        inverse[lower[1], lower[0]] = inverse[lower]
+        alpha = inverse @ y
+        value = 0.5 * float(y @ alpha) + float(np.log(np.diagonal(factor)).sum())
+        W = np.outer(alpha, alpha) - inverse
+        above, diagonal = W[upper], np.diagonal(W)
+        gradient = np.empty(n + 2)
+        gradient[:n] = -(5 / 3) * size * ((above * slope) @ pairs) * weights
+        gradient[n] = -(float(above @ off) + 0.5 * size * float(diagonal.sum()))
+        gradient[n + 1] = -0.5 * noise * float((diagonal / data.counts).sum())
+        noise_floor = noise + FLOOR
+        value += 0.5 * data.freedom * math.log(noise_floor) + 0.5 * within / noise_floor
+        gradient[n + 1] += 0.5 * (data.freedom - within / noise_floor) * noise / noise_floor
+        off_middle = (theta - middle) / spread
+        return value + 0.5 * float(off_middle @ off_middle), gradient + off_middle / spread
+
+    bounds = [(-4.0, 4.0)] * n + [(-5.0, 6.0), (math.log(FLOOR), 2.0)]
+    starts = [middle] if start is None else [start, middle] if k <= 60 else [start]
+    ends = [
+        scipy.optimize.minimize(loss, at, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": steps})
+        for at in starts
+    ]
+    return np.asarray(min(ends, key=lambda end: end.fun).x)
+
+
+def _standardised(y: np.ndarray) -> tuple[np.ndarray, float]:
+    unit = float(y.std())
+    if not unit > 1e-12 * max(float(np.abs(y).max(initial=0.0)), 1e-300):
+        unit = 1.0  # a constant: nothing to explain
+    return (y - y.mean()) / unit, unit
+
+
+class _One(NamedTuple):
+    """The posterior of one output."""
+
+    lengths: np.ndarray
+    size: float
+    scaled: np.ndarray  # points over lengths
+    alpha: np.ndarray
+    inverse: np.ndarray
+    centre: float
+    unit: float
+
+
+class Posterior:
+    """What is known of all outputs, given their parameters `theta` (r, n + 2).
+
+    >>> x = np.linspace(0, 1, 9)[:, None]
+    >>> data = Data(x, np.cos(3 * x), np.ones(9), np.zeros(1), 0.0)
+    >>> posterior = Posterior(data, np.array([fit(data, 0)]))
+    >>> mean, error = posterior(np.array([[0.55]]))
+    >>> bool(abs(mean[0, 0] - np.cos(1.65)) < 0.01), bool(error[0, 0] < 0.05)
+    (True, True)
+    """
+
+    def __init__(self, data: Data, theta: np.ndarray):
+        self.data, self.theta = data, theta
+        self.parts = [_solved(data, j, theta[j]) for j in range(len(theta))]
+        n = data.points.shape[1]
+        self.noise = np.array([part.unit for part in self.parts]) * np.exp(0.5 * theta[:, n + 1])  # of one evaluation
+        shape = theta[:, :n].mean(0)
+        self.sides = np.exp(shape - shape.mean())  # of a box in which all variables matter alike
+
+    def __call__(self, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Means and standard deviations (q, r) at the rows of Z."""
+        means, errors = np.empty((len(Z), len(self.parts))), np.empty((len(Z), len(self.parts)))
+        for j, part in enumerate(self.parts):
+            A = Z / part.lengths
+            square = (A * A).sum(1)[:, None] + (part.scaled * part.scaled).sum(1) - 2 * (A @ part.scaled.T)
+            correlation, _ = _kernel(SQRT5 * np.sqrt(np.maximum(square, 0.0)))
+            k = part.size * correlation + MEAN
+            means[:, j] = part.centre + part.unit * (k @ part.alpha)
+            variance = part.size + MEAN - ((k @ part.inverse) * k).sum(1)
+            errors[:, j] = part.unit * np.sqrt(np.maximum(variance, 1e-10 * part.size))
+        return means, errors
+
+    def slopes(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Means and standard deviations (r,) at a point, and their gradients (r, n)."""
+        n, r = len(z), len(self.parts)
+        mean, error, d_mean, d_error = np.empty(r), np.empty(r), np.empty((r, n)), np.empty((r, n))
+        for j, part in enumerate(self.parts):
+            away = z / part.lengths - part.scaled
+            correlation, slope = _kernel(SQRT5 * np.sqrt((away * away).sum(1)))
+            k = part.size * correlation + MEAN
+            weighted = part.inverse @ k
+            variance = max(part.size + MEAN - float(k @ weighted), 1e-10 * part.size)
+            change = (-(5 / 3) * part.size) * slope[:, None] * away / part.lengths  # of k
+            mean[j], d_mean[j] = part.centre + part.unit * float(k @ part.alpha), part.unit * (part.alpha @ change)
+            error[j] = part.unit * math.sqrt(variance)
+            d_error[j] = -part.unit * (weighted @ change) / math.sqrt(variance)
+        return mean, error, d_mean, d_error
+
+    def believing(self, z: np.ndarray) -> Posterior:
+        """As if the point had been evaluated, and had given what is expected: for the next one of a batch."""
+        data = self.data
+        points, outputs = np.vstack([data.points, z]), np.vstack([data.outputs, self(z[None])[0]])
+        return Posterior(data._replace(points=points, outputs=outputs, counts=np.append(data.counts, 1.0)), self.theta)
+
+
+def _solved(data: Data, j: int, theta: np.ndarray) -> _One:
+    n, k = data.points.shape[1], len(data.points)
+    lengths, size, noise = np.exp(theta[:n]), math.exp(theta[n]), math.exp(theta[n + 1])
+    y, unit = _standardised(data.outputs[:, j])
+    scaled = data.points / lengths
+    square = (scaled * scaled).sum(1)[:, None] + (scaled * scaled).sum(1) - 2 * (scaled @ scaled.T)
+    K = size * _kernel(SQRT5 * np.sqrt(np.maximum(square, 0.0)))[0] + MEAN
+    diagonal = size + MEAN + noise / data.counts + FLOOR
+    for more in (0.0, 1e-6, 1e-4, 1e-2):
+        K.flat[:: k + 1] = diagonal + more * size
+        factor, info = scipy.linalg.lapack.dpotrf(K, lower=1)
+        if not info:
+            break
+    inverse, _ = scipy.linalg.lapack.dpotri(factor, lower=1)
+    inverse = np.tril(inverse) + np.tril(inverse, -1).T
+    return _One(lengths, size, scaled, inverse @ y, inverse, float(data.outputs[:, j].mean()), unit)
