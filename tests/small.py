@@ -1,4 +1,4 @@
-"""Small runs for the tests of everything around training: one configuration, so that it is compiled once."""
+"""Small runs for the tests of everything around training: one configuration each, so that it is compiled once."""
 
 import fcntl
 import json
@@ -8,10 +8,26 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+# Keywords of `train`: the smallest training with the default preset, and with the paper's.
+BATCH = dict(epoch_steps=600, hidden=(4,), critic_hidden=(4,), passes=2, minibatches=2, bold=0.0)
+FEW = dict(iterations=2, certify_episodes=20, **BATCH)
+POPULATION = dict(preset="paper", iterations=2, population=8, warm_up=1, m=3, hidden=(4,), certify_episodes=20)
+
+
+def words(settings):
+    """The same on the command line.
+
+    >>> words(dict(iterations=2, hidden=(4, 3)))
+    ['--iterations=2', '--set=hidden=4,3']
+    """
+    options = ("preset", "iterations", "population")
+    said = {k: ",".join(map(str, v)) if isinstance(v, tuple) else v for k, v in settings.items()}
+    return [f"--{name}={v}" if name in options else f"--set={name}={v}" for name, v in said.items()]
+
+
 PCCES = str(Path(sys.executable).parent / "pcces")
 # Long enough that a kill finds it in the middle.
-SMALL = ["CartSafe-v0", "--iterations", "200", "--population", "8"]
-SMALL += ["--set=initial_tries=4", "--set=certify_episodes=50", "--set=warm_up=2"]
+SMALL = ["CartSafe-v0", *words(FEW | dict(iterations=200, certify_episodes=50))]
 LOOSE, IMPOSSIBLE = ["--threshold", "250"], ["--threshold", "-1"]  # limits that any policy keeps, and that none can
 
 

@@ -247,7 +247,7 @@ def judged(arena, settings, state, seed, evolution=STILL):
 
 def test_samples_that_are_not_used_leave_no_trace():
     task = CartPole200()
-    settings = population.PopulationSettings(population=8, metric_episodes=4)
+    settings = population.EvolutionSettings(population=8, metric_episodes=4)
     policy = Policy(4, task.actions)
     problem = problem_for(task, 0.0, entropy_bounds=NO_ENTROPY)
     rng = np.random.default_rng(0)
@@ -295,7 +295,7 @@ def test_costs_over_the_limit_are_penalised_and_pairs_share_their_episodes():
     state = Standing(np.int32(0), jnp.asarray(x), identity(jnp.zeros(4)), still, np.ones(4, bool))
 
     def f(penalty, threshold):
-        settings = population.PopulationSettings(population=4, metric_episodes=4, penalty=penalty)
+        settings = population.EvolutionSettings(population=4, metric_episodes=4, penalty=penalty)
         problem = problem_for(task, 0.0, threshold=threshold, entropy_bounds=NO_ENTROPY)
         arena = DeviceArena(task, policy, problem, settings.discount)
         return first_of(together(lambda: judged(arena, settings, state, 3)[0]))

@@ -4,19 +4,17 @@ import importlib.util
 
 import numpy as np
 import pytest
+from small import FEW
 
 import pcces
 from pcces.envs import registry
 from pcces.envs.lookup import resolve
 from pcces.rl.request import GAUSSIAN, slow_settings
-from pcces.rl.settings import SLOW
+from pcces.rl.settings import CALM
 
 jax = pytest.importorskip("jax")
 brax = pytest.mark.skipif(not importlib.util.find_spec("brax"), reason="needs the extra brax")
-TINY = dict(
-    iterations=2, population=8, episodes=2, metric_episodes=2, member_episodes=1, certify_episodes=8, warm_up=1, m=3,
-    hidden=(8,),
-)  # fmt: skip
+TINY = FEW | dict(certify_episodes=8)
 
 
 def test_without_brax_its_tasks_are_not_listed_and_the_error_names_the_extra(monkeypatch):
@@ -41,7 +39,7 @@ def test_brax_starts_calm_and_within_its_entropy_bounds():
     assert set(registry.BRAX) <= set(pcces.envs.tasks())
     for name in registry.BRAX:
         task, engine = resolve(name)
-        first = slow_settings(task, engine, task.entropy_bounds, SLOW)
+        first = slow_settings(task, engine, task.entropy_bounds, CALM)
         entropy = task.max_steps * task.actions.size * (first.get("log_std", 0.0) + GAUSSIAN)
         assert engine == "device" and first["initial_tries"] == 1
         assert task.entropy_bounds[0] < entropy < task.entropy_bounds[1]
@@ -98,8 +96,7 @@ def test_an_episode_is_the_one_brax_plays_without_a_reset_at_its_end():
 @brax
 @pytest.mark.slow
 def test_training_on_brax_is_written_and_loaded_like_any_other(tmp_path):
-    few_programs = dict(kl=0.0, stride_episodes=0, normalise=False)  # each takes ten seconds to compile
-    run = pcces.train("brax/inverted_pendulum", out=tmp_path / "run", seed=1, **TINY, **few_programs)
+    run = pcces.train("brax/inverted_pendulum", out=tmp_path / "run", seed=1, normalise=False, **TINY)
     assert run.certificate.holds and run.config["engine"] == "device" and 5 < run.final["return"] <= 1000
     loaded = pcces.load(tmp_path / "run")
     assert np.array_equal(loaded.policy(np.zeros(4)), run.policy(np.zeros(4)))

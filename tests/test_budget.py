@@ -16,7 +16,7 @@ SMALL_POPULATION = {"population": 8, "initial_tries": 4, "metric_episodes": 4}
 @pytest.mark.parametrize(
     ("algorithm", "settings", "iteration"),
     [
-        ("pcces", {"preset": "batches", **SMALL_EPOCH}, 900),
+        ("pcces", SMALL_EPOCH | {"bold": 0.0}, 900),
         ("ppo-lag", SMALL_EPOCH, 900),
         ("cpo", SMALL_EPOCH, 900),
         ("openes", SMALL_POPULATION, None),
@@ -34,7 +34,14 @@ def test_training_ends_with_its_budget(algorithm, settings, iteration):
 
 def test_steps_of_random_first_policies_are_counted():
     """CartPole's reward is 1 a step: so many were played as rewards were earned."""
-    few = {"iterations": 1, "population": 4, "member_episodes": 1, "episodes": 1, "metric_episodes": 1}
+    few = {
+        "preset": "paper",
+        "iterations": 1,
+        "population": 4,
+        "member_episodes": 1,
+        "episodes": 1,
+        "metric_episodes": 1,
+    }
     lengths = []
     for tries in (1, 64):
         run = pcces.train("CartPole-v0", initial_tries=tries, normalise=False, **few, **FEW)

@@ -13,6 +13,7 @@ import time
 
 import numpy as np
 import pytest
+import small
 import typer
 from small import IMPOSSIBLE, LOOSE, SMALL, environment, pcces, start
 from typer.testing import CliRunner
@@ -48,7 +49,7 @@ def test_train_shows_progress_writes_the_folder_and_ends_with_the_certificate(tr
     assert done.stderr.startswith("compiling\n")  # something is said at once, long before the first iterations
     assert sorted(file.name for file in folder.iterdir()) == FILES
     config = json.loads((folder / "config.json").read_text())
-    assert config["thresholds"] == [250.0] and config["settings"]["initial_tries"] == 4
+    assert config["thresholds"] == [250.0] and config["settings"]["hidden"] == [4]
     run = library.load(folder)
     assert run.certificate.holds and len(run.metrics["return"]) == 200
     assert run.words() == json.loads((folder / "certificate.json").read_text())["words"] in done.stdout
@@ -313,8 +314,7 @@ def test_what_a_table_holds_is_never_cut_off_in_a_pipe(capsys):
 
 
 def test_bench_times_every_engine_that_is_asked_for():
-    few = ["--population", "4", "--seconds", "0.1", "--iterations", "50", "--set=episodes=2", "--set=metric_episodes=2"]
-    few += ["--set=member_episodes=1", "--set=initial_tries=2", "--set=hidden=4"]
+    few = [*small.words(small.BATCH), "--seconds", "0.1", "--iterations", "50"]
     words = [
         "bench",
         "CartPole-v0",
@@ -343,15 +343,13 @@ def test_bench_times_every_engine_that_is_asked_for():
 
 BAD = [
     (["CartSave-v0"], "unknown task 'CartSave-v0'; did you mean 'CartSafe-v0'"),
-    (["CartSafe-v0", "--population", "7"], "population must be an even number"),
+    (["CartSafe-v0", "--preset", "paper", "--population", "7"], "population must be an even number"),
+    (["CartSafe-v0", "--population", "8"], "no population with the preset default"),
     (["CartPole-v1", "--threshold", "3"], "CartPole-v1 has no costs"),
     (["CartSafe-v0", "--threshold", "3", "--threshold", "4"], "has 1 costs (off_centre), got 2 thresholds"),
     (["CartSafe-v0", "--threshold", "nan"], "a threshold must be a finite number"),
     (["CartSafe-v0", "--algorithm", "sgd"], "unknown algorithm 'sgd'"),
-    (
-        ["CartSafe-v0", "--preset", "best"],
-        "unknown preset 'best'; there are default, batches, paper, paper-literal, noisy",
-    ),
+    (["CartSafe-v0", "--preset", "noisy"], "unknown preset 'noisy'; there are default, paper, paper-literal"),
     (["CartSafe-v0", "--engine", "gpu"], "unknown engine 'gpu'"),
     (["CartSafe-v0", "--workers", "4"], "the device engine uses every core by itself"),
     (["CartSafe-v0", "--iterations", "0"], "iterations must be at least 1"),
@@ -359,13 +357,13 @@ BAD = [
     (["CartSafe-v0", "--seed", "-1"], "a seed must be a whole number from 0 to 2^63 - 1, got -1"),
     (["CartSafe-v0", "--set", "sigma=1"], "unknown setting 'sigma'; did you mean 'sigma0'?"),
     (["CartSafe-v0", "--set", "sigma0"], "--set takes NAME=VALUE, got 'sigma0'"),
-    (["CartSafe-v0", "--set", "m=many"], "m must be a whole number, got 'many'"),
+    (["CartSafe-v0", "--preset", "paper", "--set", "m=many"], "m must be a whole number, got 'many'"),
     (["CartSafe-v0", "--set", "normalise=perhaps"], "normalise must be yes or no, got 'perhaps'"),
     (["CartSafe-v0", "--set", "population=8"], "give population as --population"),
-    (["CartSafe-v0", "--set", "shaping=odd"], "shaping must be one of"),
+    (["CartSafe-v0", "--preset", "paper", "--set", "shaping=odd"], "shaping must be one of"),
     (["CartSafe-v0", "--set", "confidence=2"], "confidence must lie between 0 and 1"),
     (["CartSafe-v0", "--set", "entropy_bounds=5"], "entropy_bounds must be two numbers"),
-    (["CartSafe-v0", "--set", "initial_tries=0"], "initial_tries must be at least 1, got 0"),
+    (["CartSafe-v0", "--preset", "paper", "--set", "initial_tries=0"], "initial_tries must be at least 1, got 0"),
     (["CartSafe-v0", "--set", "certify_episodes=1"], "a certificate needs at least 2 episodes"),
     (["CartSafe-v0", "--resume"], "there is no run to go on with in runs/CartSafe-v0/pcces-default-seed0"),
 ]
@@ -392,9 +390,8 @@ def test_folders_that_do_not_fit_are_refused(trained, two_seeds, tmp_path):
     is_refused(here("train", *SMALL, "--out", trained.folder), "exists already")
     resume = ["--out", trained.folder, "--resume"]
     is_refused(here("train", "CartPole-v1", *resume), "is of CartSafe-v0, not of CartPole-v1")
-    is_refused(
-        here("train", "CartSafe-v0", "--population", 10, *resume), "has settings.population = 8, but 10 is asked for"
-    )
+    changed = here("train", "CartSafe-v0", "--set", "passes=10", *resume)
+    is_refused(changed, "has settings.passes = 2, but 10 is asked for")
     for option, now, name, was in (
         ("--seed", 3, "seed", "0"),
         ("--algorithm", "cpo", "algorithm", "'pcces'"),

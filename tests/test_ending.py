@@ -11,6 +11,7 @@ import sys
 import time
 
 import pytest
+import small
 from small import PCCES, environment, pcces, start
 from test_strangers import edited, finished, here
 
@@ -19,7 +20,7 @@ from pcces.cli.train import default_folder
 from pcces.rl import checkpoints
 from pcces.support import files
 
-FEW = ["--iterations", 2, "--population", 8, "--set=initial_tries=2", "--set=certify_episodes=20", "--set=warm_up=1"]
+FEW = small.words(small.FEW)
 NOISY = """
 import multiprocessing, os
 import gymnasium
@@ -124,7 +125,7 @@ def test_a_full_disk_stops_a_training_in_words_and_says_how_to_go_on(tmp_path, m
     said = done.stderr.splitlines()[-2:]
     assert said[0] == "error: the disk is full: run/checkpoint.npz could not be written"
     assert (
-        said[1] == "stopped after 2 iterations (the last 2 could not be kept); go on with: pcces train CartPole-v0 "
+        said[1] == "stopped after 1 iterations (the last 1 could not be kept); go on with: pcces train CartPole-v0 "
         f"--out {tmp_path / 'run'} --resume"
     )
     monkeypatch.undo()

@@ -7,12 +7,13 @@ import sys
 import time
 
 import pytest
+import small
 from small import LOOSE, SMALL, environment, pcces, start
 
 import pcces as library
 from pcces.support.lock import NAME, FolderInUseError, alone_in, check_free
 
-FEW = dict(iterations=2, population=8, certify_episodes=20, initial_tries=4, warm_up=1, report=False)
+FEW = dict(small.FEW, report=False)
 
 HOLD = """
 import sys, time

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import small
 from scipy.stats import binom
 from typer.testing import CliRunner
 
@@ -150,7 +151,7 @@ def test_a_cvar_of_costs_within_bounds_is_guaranteed():
 # -- runs and their folders -----------------------------------------------------------------------------------------------------
 
 
-SETTINGS = ["--population", "8", "--set", "initial_tries=4", "--set", "warm_up=1", "--set", "certify_episodes=100"]
+SETTINGS = small.words(small.BATCH | {"certify_episodes": 100})
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from small import BATCH, POPULATION
 
+from pcces.core import algorithm
 from pcces.core.estimation import Estimate, estimate
 from pcces.engines.device import DeviceEngine
 from pcces.engines.keys import key
@@ -15,7 +17,7 @@ from pcces.envs import make
 from pcces.envs.cartpole import CartPole
 from pcces.envs.task import Step
 from pcces.policies import prepare, train, train_seeds
-from pcces.rl import certify, checkpoints, selection, step
+from pcces.rl import certify, checkpoints, population, selection
 from pcces.rl.algorithm import PCCES
 from pcces.rl.device_arena import DeviceArena
 from pcces.rl.folder import load
@@ -26,8 +28,11 @@ from pcces.rl.policy import Policy, forward
 from pcces.rl.problem import problem_for
 from pcces.rl.rollout import rollout
 
-TINY = dict(
-    iterations=6, population=8, initial_tries=4, warm_up=2, certify_episodes=60, episodes=8, metric_episodes=8, hidden=(4,)
+TINY = BATCH | dict(iterations=6, certify_episodes=60)
+SIMPLE = POPULATION | dict(iterations=6)  # whose iterations do not depend on how many there will be
+CAREFUL = dict(  # estimates of several episodes, with their errors
+    growth=1.05, shrink=1 / 1.05, sigma_max=2.0, constraint_z=2.0, restoration="merit", doubt=0.5, episodes=8,
+    common_random_numbers=True, shaping="rank",
 )  # fmt: skip
 
 
@@ -174,30 +179,33 @@ def test_problem_errors():
 # -- one iteration -------------------------------------------------------------------------------------------------------
 
 
+def careful(**settings):
+    return PCCES.settings("paper", **CAREFUL | settings)
+
+
 def concluded(f_trial, c_trial, f_k, c_k, k=100, lost=(0, 0), **settings):
     """Whether a trial point is accepted, from four episodes of it and of the incumbent: f, mean and sum of squares of c.
     `lost` of each failed."""
-    chosen = PCCES.settings(surrogate="updates", normalise=False, sigma0=0.3, **settings)
-    learner = step.start(np.zeros(3), identity(np.zeros(2)), 1, chosen)
+    chosen = careful(surrogate="updates", normalise=False, sigma0=0.3, **settings)
+    learner = population.start(np.zeros(3), identity(np.zeros(2)), 1, chosen)
     learner = learner._replace(es=learner.es._replace(k=np.asarray(k)))
     trial, incumbent = (
         np.array([[f, c + sign * math.sqrt(s / 4)] for sign in (1, -1, 1, -1)])
         for (f, (c, s)) in ((f_trial, c_trial), (f_k, c_k))
     )
     trial[: lost[0]], incumbent[: lost[1]] = np.inf, np.inf
-    proposal = step.Proposal(
+    proposal = population.Proposal(
         incumbent=estimate(incumbent),
         directions=np.zeros((4, 3)),
         weights=np.zeros(4),
         d=np.ones(3),
-        moments=learner.moments,
         x_trial=np.ones(3),
         guide=None,
         critic=learner.critic,
         seen=Seen(np.float64(0), np.zeros(2), np.zeros(2)),
     )
     policy = Policy(2, make("CartPole-v1").actions, ())
-    after, metrics = step.conclude(policy, learner, proposal, trial, incumbent, chosen)
+    after, metrics = population.conclude(policy, learner, proposal, trial, incumbent, chosen)
     return bool(metrics["success"]), after
 
 
@@ -213,14 +221,14 @@ def test_acceptance_needs_sufficient_decrease():
 
 def test_a_trial_point_gets_the_benefit_of_the_doubt_about_f():
     trial, incumbent = (np.array([[f, 0.0] for f in fs]) for fs in ((3.0, 5.0, 4.0, 8.0), (1.0, 4.0, 1.0, 6.0)))
-    credited = partial(step.credited, trial, incumbent)
+    credited = partial(population.credited, trial, incumbent)
     error = np.std([2.0, 1.0, 3.0, 2.0], ddof=1) / 2
-    assert credited(PCCES.settings(doubt=0.5)) == pytest.approx(5.0 - 0.5 * error)
+    assert credited(careful()) == pytest.approx(5.0 - 0.5 * error)
     apart = math.sqrt((trial[:, 0].var(ddof=1) + incumbent[:, 0].var(ddof=1)) / 4)
-    assert credited(PCCES.settings(doubt=1.0, common_random_numbers=False)) == pytest.approx(5.0 - apart)
+    assert credited(careful(doubt=1.0, common_random_numbers=False)) == pytest.approx(5.0 - apart)
     assert credited(PCCES.settings("paper-literal")) == 5.0
     failed = np.where(trial == 8.0, np.inf, trial)
-    assert step.credited(failed, incumbent, PCCES.settings()) == np.inf
+    assert population.credited(failed, incumbent, careful()) == np.inf
 
 
 def test_a_broken_trial_is_refused_however_good_unless_the_incumbent_is_broken_too():
@@ -252,41 +260,24 @@ def test_the_first_iterations_only_collect():
     assert float(np.abs(after.strategy.archive[0]).sum()) > 0
 
 
-@pytest.mark.parametrize("xp", [np, jnp])
-def test_gradients_are_remembered_the_longer_the_shorter_steps_are(xp):
-    chosen = PCCES.settings(memory=0.5, m=3)
-    learner = step.start(xp.zeros(3), identity(xp.zeros(2)), 1, chosen)
-    learner = learner._replace(strategy=learner.strategy._replace(archive=xp.eye(3)))
-    for sigma in (0.1, 2.0):
-        learner = learner._replace(es=learner.es._replace(sigma=xp.asarray(sigma)))
-        found = step.remembered(learner, xp.asarray([0.0, 0.0, 7.0]), chosen)
-        left = np.exp(-sigma / 0.5)
-        np.testing.assert_allclose(found, [left, left**2, 1 + left**3], rtol=1e-5)
-    gradient = xp.asarray([0.0, 0.0, 7.0])
-    assert step.remembered(learner, gradient, PCCES.settings()) is gradient
-    assert np.array_equal(step.remembered(learner, 0 * gradient, chosen), xp.exp(-4 * xp.arange(1, 4)))
-
-
 def test_sigma_es_follows_sigma_only_when_tied():
     for how, expected in (("tied", 1 / 1.05), ("fixed", 1.0)):
         assert float(concluded(1.0, FINE, 0.0, FINE, sigma_es=how)[1].es.sigma_es) == pytest.approx(expected)
 
 
 def test_numpy_and_jax_take_the_same_decisions():
-    chosen = PCCES.settings(
-        population=8, m=1, stride_episodes=1
-    )  # larger bases are the same up to the signs of their vectors
+    chosen = careful(population=8, m=1, warm_up=1, sigma0=1.0)  # larger bases are the same up to their vectors' signs
     policy = Policy(2, make("CartPole-v1").actions, (3,))
     rng = np.random.default_rng(0)
     x0 = rng.normal(size=policy.size).astype(np.float32)
     results = []
     for xp in (np, jnp):
-        learner = step.start(xp.asarray(x0), identity(xp.zeros(2, dtype=xp.float32)), 1, chosen)
+        learner = population.start(xp.asarray(x0), identity(xp.zeros(2, dtype=xp.float32)), 1, chosen)
         generator = np.random.default_rng(1)
         successes = []
         for _ in range(60):
             z = xp.asarray(generator.normal(size=(4, policy.size + chosen.m)).astype(np.float32))
-            directions, points = step.population(learner, z, chosen)
+            directions, points = population.population(learner, z, chosen)
 
             def outputs(x, xp=xp):
                 return xp.stack([xp.sum((x - 1) ** 2, axis=-1), xp.sum(x, axis=-1) - 1], axis=-1)
@@ -296,15 +287,12 @@ def test_numpy_and_jax_take_the_same_decisions():
 
             samples = exact(learner.es.x)
             incumbent = estimate(samples)
-            weights, d, moments = step.direction(learner, directions, outputs(points), incumbent, chosen)
-            several = step.lengthened(d, xp.full((policy.size,), 0.01, dtype=xp.float32), chosen)
-            found = step.merit(learner, outputs(learner.es.x + several), incumbent, chosen)
-            d = several[int(xp.argmin(found))]
-            x_trial = step.trial_point(learner, d, chosen)
+            weights, d = population.direction(learner, directions, outputs(points), chosen)
+            x_trial = algorithm.trial_point(learner.es, d, chosen.rule)
             seen = Seen(*(xp.asarray(v, dtype=xp.float32) for v in (3.0, [1.0, 2.0], [4.0, 5.0])))
             guide = xp.asarray(generator.normal(size=policy.size).astype(np.float32))
-            proposal = step.Proposal(incumbent, directions, weights, d, moments, x_trial, guide, learner.critic, seen)
-            learner, metrics = step.conclude(policy, learner, proposal, exact(x_trial), samples, chosen)
+            proposal = population.Proposal(incumbent, directions, weights, d, x_trial, guide, learner.critic, seen)
+            learner, metrics = population.conclude(policy, learner, proposal, exact(x_trial), samples, chosen)
             successes.append(bool(metrics["success"]))
         results.append((successes, np.asarray(learner.es.x), float(learner.es.sigma)))
     assert results[0][0] == results[1][0]
@@ -317,7 +305,7 @@ def test_numpy_and_jax_take_the_same_decisions():
 
 
 def test_training_learns_and_certifies():
-    run = train("CartPole-v0", iterations=40, certify_episodes=200, seed=3)
+    run = train("CartPole-v0", steps=60_000, hidden=(16,), critic_hidden=(16,), certify_episodes=200, seed=3)
     assert run.certificate.holds
     assert run.final["return"] > 150
     assert run.metrics["steps"][-1] > run.metrics["steps"][0]
@@ -327,18 +315,15 @@ def test_training_learns_and_certifies():
 @pytest.mark.parametrize(
     "change",
     [
-        {},
-        {"preset": "paper"},
-        {"surrogate": "updates", "stride_episodes": 2},
-        {"surrogate": "none"},
-        {"kl_measured": True, "memory": 1.0},
+        BATCH,
+        POPULATION,
+        POPULATION | {"preset": "paper-literal"},
+        POPULATION | CAREFUL | {"metric_episodes": 8, "initial_tries": 4, "surrogate": "updates"},
+        POPULATION | {"surrogate": "none", "shaping": "standardised", "sigma_es": "fixed"},
     ],
 )
 def test_presets_and_surrogates_run_on_both_kinds_of_constraint(change):
-    change = {**TINY, **change}
-    if change.get("preset") == "paper":
-        change |= {"episodes": 1, "initial_tries": 1}
-    run = train("CartSafe-v0", **change)
+    run = train("CartSafe-v0", **change | {"iterations": 6})
     assert "cost_off_centre" in run.metrics
     assert {0.0, 1.0} >= set(run.metrics["over_threshold"])
     assert len(run.metrics["return"]) == 6
@@ -382,7 +367,7 @@ def test_an_interrupted_run_resumes_to_the_same_policy(tmp_path):
 
 def test_a_run_that_goes_on_for_longer_ends_as_if_it_had_been_as_long_from_the_start(tmp_path):
     def trained(folder, iterations, **given):
-        return train("CartSafe-v0", out=tmp_path / folder, **(TINY | {"iterations": iterations}), **given)
+        return train("CartSafe-v0", out=tmp_path / folder, **(SIMPLE | {"iterations": iterations}), **given)
 
     whole = trained("whole", 22)
     first = trained("longer", 12)
@@ -408,7 +393,7 @@ def test_a_run_that_goes_on_for_longer_ends_as_if_it_had_been_as_long_from_the_s
 def test_a_run_goes_on_from_its_checkpoint_and_only_with_all_of_its_metrics(tmp_path):
     def resumed(iterations, **given):
         given |= {"report": False, "progress": False, "resume": (tmp_path / "run").exists()}
-        return train("CartSafe-v0", out=tmp_path / "run", **(TINY | {"iterations": iterations}), **given)
+        return train("CartSafe-v0", out=tmp_path / "run", **(SIMPLE | {"iterations": iterations}), **given)
 
     resumed(6)
     file = tmp_path / "run" / "metrics.csv"
@@ -435,16 +420,18 @@ def test_a_run_goes_on_from_its_checkpoint_and_only_with_all_of_its_metrics(tmp_
     assert before == {path.name: path.read_bytes() for path in file.parent.iterdir() if path != file}
     file.write_bytes(b"".join([*lines, lines[-1].replace(b"5", b"6", 1)]))  # killed before the checkpoint was written
     longer = resumed(8)
-    whole = train("CartSafe-v0", **(TINY | {"iterations": 8}))
+    whole = train("CartSafe-v0", **(SIMPLE | {"iterations": 8}))
     assert longer.metrics["iteration"] == list(range(8)) and longer.metrics["return"] == whole.metrics["return"]
     assert np.array_equal(longer.x, whole.x)
 
 
 def test_metrics_of_another_version_keep_their_columns(tmp_path):
-    train("CartSafe-v0", out=tmp_path / "run", report=False, **TINY)
+    train("CartSafe-v0", out=tmp_path / "run", report=False, **SIMPLE)
     file = tmp_path / "run" / "metrics.csv"
     file.write_text(file.read_text().replace("sigma_es", "spread"))
-    found = train("CartSafe-v0", out=tmp_path / "run", report=False, resume=True, **(TINY | {"iterations": 8})).metrics
+    found = train(
+        "CartSafe-v0", out=tmp_path / "run", report=False, resume=True, **(SIMPLE | {"iterations": 8})
+    ).metrics
     assert {len(column) for column in found.values()} == {8}
     assert np.isnan(found["sigma_es"]).tolist() == [True] * 6 + [False] * 2
     assert np.isnan(found["spread"]).tolist() == [False] * 6 + [True] * 2
@@ -468,8 +455,6 @@ def test_a_run_stopped_before_its_first_iteration_has_no_metrics_yet(tmp_path, m
     ("wrong", "why"),
     [
         (dict(initial_tries=0), "initial_tries must be at least 1, got 0"),
-        (dict(momentum=5), "momentum must be at least 0 and below 1, got 5"),
-        (dict(momentum_squares=1.0), "momentum_squares must be at least 0 and below 1"),
         (dict(d_max=-1), "d_max must be positive, got -1"),
         (dict(beta=0), "beta must be positive"),
         (dict(rho=-1), "rho must not be negative, got -1"),
@@ -479,10 +464,10 @@ def test_a_run_stopped_before_its_first_iteration_has_no_metrics_yet(tmp_path, m
         (dict(constraint_z=-1), "constraint_z must not be negative"),
         (dict(freeze=3), r"freeze must lie in \[0, 1\], got 3"),
         (dict(mu=math.inf), "mu must be a finite number, got inf"),
-        (dict(kl=math.nan), "kl must be a finite number, got nan"),
+        (dict(doubt=math.nan), "doubt must be a finite number, got nan"),
         (dict(kappa="small"), "kappa must be a finite number, got 'small'"),
-        (dict(sigma0=100), r"sigma0 must lie between sigma_min and sigma_max \(0 and 2\), got 100"),
-        (dict(sigma0=0.1, sigma_min=0.2), "sigma0 must lie between sigma_min and sigma_max"),
+        (dict(sigma0=100), r"sigma0 must lie between sigma_min and sigma_max \(0.001 and 0.1\), got 100"),
+        (dict(sigma0=0.01, sigma_min=0.05), "sigma0 must lie between sigma_min and sigma_max"),
         (dict(hidden=(10, 0)), r"hidden must be whole numbers of at least 1, such as \(32, 32\), got \(10, 0\)"),
         (dict(hidden=8), "hidden must be whole numbers of at least 1"),
         (dict(hidden=(8.0,)), "hidden must be whole numbers of at least 1"),
@@ -499,14 +484,12 @@ def test_a_run_stopped_before_its_first_iteration_has_no_metrics_yet(tmp_path, m
 )
 def test_settings_that_make_no_sense_are_refused_before_any_work(wrong, why, tmp_path):
     with pytest.raises(ValueError, match=why):
-        train("CartSafe-v0", out=tmp_path / "run", **(TINY | wrong))
+        train("CartSafe-v0", out=tmp_path / "run", **(POPULATION | wrong))
     assert not (tmp_path / "run").exists()
 
 
 def test_settings_at_the_edge_of_what_makes_sense_are_taken():
-    edge = PCCES.settings(
-        sigma0=2.0, warm_up=0, momentum=0, momentum_squares=0.0, rho=0, l2=0, eps_c=0, constraint_z=0, freeze=0, mu=0
-    )
+    edge = PCCES.settings("paper", sigma0=0.1, warm_up=0, rho=0, l2=0, eps_c=0, constraint_z=0, freeze=0, mu=0)
     assert edge.sigma0 == edge.sigma_max and PCCES.settings(hidden=()).hidden == ()
     of_numpy = PCCES.settings(iterations=np.int64(5), mu=np.float32(0.5), hidden=[np.int64(4), 3])
     assert of_numpy == PCCES.settings(iterations=5, mu=0.5, hidden=(4, 3)) and type(of_numpy.iterations) is int
@@ -516,7 +499,11 @@ def test_what_cannot_be_trained_is_refused_before_any_work(tmp_path):
     with pytest.raises(ValueError, match="did you mean 'CartSafe-v0'"):
         train("CartSaef-v0")
     with pytest.raises(ValueError, match="even number"):
-        train("CartSafe-v0", population=7)
+        train("CartSafe-v0", preset="paper", population=7)
+    with pytest.raises(
+        ValueError, match=r"with the preset default: .* presets paper and paper-literal try a population"
+    ):
+        train("CartSafe-v0", population=8)
     with pytest.raises(ValueError, match="no costs"):
         train("CartPole-v1", threshold=3)
     with pytest.raises(TypeError, match="sigma0"):
@@ -734,53 +721,16 @@ def test_a_candidate_known_for_longer_stands_before_one_of_few_episodes():
     assert list(candidates.order(1.0)) == [1, 2, 0]
 
 
-def test_momentum_gathers_what_samples_keep_saying_and_scales_coordinates_alike():
-    chosen = PCCES.settings(recombination="adam", population=4)
-    learner = step.start(np.zeros(4), identity(np.zeros(2)), 0, chosen)
-    said = np.array([5.0, -0.01, 0.0, 3.0])
-    for k in range(5):
-        d, moments = step.recombined(learner, said, chosen)
-        learner = learner._replace(moments=moments, es=learner.es._replace(k=np.asarray(k + 1)))
-    np.testing.assert_allclose(d, [0.5, -0.5, 0.0, 0.5], atol=1e-4)  # of length about one, whatever the units
-    d, _ = step.recombined(learner, -said, chosen)
-    assert d[0] > 0  # one contrary word does not turn it round
-    assert step.recombined(learner, said, PCCES.settings(recombination="mean"))[0] is said
-    assert not step.recombined(learner, said, PCCES.settings(recombination="none"))[0].any()
-    with pytest.raises(ValueError, match="memory is of policy gradients"):
-        PCCES.settings(memory=1.0, surrogate="updates")
-    with pytest.raises(ValueError, match="which kl=0 leaves out"):
-        PCCES.settings(kl=0.0, kl_measured=True)
-    with pytest.raises(ValueError, match="no direction without kl"):
-        PCCES.settings(recombination="none", kl=0.0)
-
-
-def test_samples_are_ranked_by_what_a_constraint_takes_up_unless_it_is_far_away():
-    chosen = PCCES.settings(population=4, shaping="raw")
-    learner = step.start(np.zeros(1), identity(np.zeros(2)), 1, chosen)
+def test_samples_are_compared_with_what_they_break_only_where_the_merit_is_asked_for():
+    learner = population.start(np.zeros(1), identity(np.zeros(2)), 1, careful())
     directions = np.array([[1.0], [2.0], [-1.0], [-2.0]])
-
-    def weights(costs, incumbent, price=1.0):
-        y = np.stack([np.zeros(4), np.array(costs)], axis=1)
-        known = Estimate(np.float64(4), np.array([0.0, incumbent]), np.zeros(2))
-        return step.direction(learner._replace(prices=np.array([price])), directions, y, known, chosen)[0]
-
-    below = [-3.0, -1.0, -1.0, -1.0]
-    far = weights(below, incumbent=-1.0)
-    assert np.all(far == far[0])
-    for near in (weights(below, incumbent=1.0), weights([-3.0, -1.0, -1.0, 0.5], incumbent=-1.0)):
-        assert near[0] > near[1]  # the cheaper sample pulls, though both keep the limit
-    assert np.ptp(weights(below, 1.0, price=10.0)) > 5 * np.ptp(weights(below, 1.0))
-
-
-def test_a_price_rises_when_its_limit_stops_a_step_and_falls_when_it_is_kept():
-    chosen = PCCES.settings()
-    prices, broken = np.array([1.0, 1.0]), np.array([True, False])
-    rises, falls = chosen.price_growth, chosen.price_shrink
-    assert step.repriced(prices, broken, np.bool_(False), chosen).tolist() == [rises, falls]
-    assert step.repriced(prices, broken, np.bool_(True), chosen).tolist() == [1.0, falls]  # a step on the way back
-    for _ in range(2000):
-        prices = step.repriced(prices, broken, np.bool_(False), chosen)
-    assert prices.tolist() == [step.PRICES, 1 / step.PRICES]
+    y = np.array([[1.0, -3.0], [1.0, -1.0], [1.0, 0.5], [0.0, 2.0]])
+    fitness = {"merit": y[:, 0] + 3 * np.clip(y[:, 1], 0, None), "none": y[:, 0]}
+    for how, f in fitness.items():
+        chosen = careful(population=4, shaping="raw", rho=3.0, restoration=how)
+        weights, d = population.direction(learner, directions, y, chosen)
+        np.testing.assert_allclose(weights, population.make_strategy(chosen).weights(f))
+        np.testing.assert_allclose(d, weights @ directions)
 
 
 class Weighed(CartPole):
@@ -794,9 +744,9 @@ class Weighed(CartPole):
 
 
 def test_what_never_changes_is_left_alone_and_what_is_reported_is_without_the_penalty_on_weights():
-    task, chosen = Weighed(), PCCES.settings(population=32, initial_tries=32, episodes=32, metric_episodes=32, l2=1.0)
+    task, chosen = Weighed(), careful(population=32, initial_tries=32, episodes=32, metric_episodes=32, l2=1.0)
     policy, problem = policy_for(task), problem_for(task, chosen.mu)
-    engine = DeviceEngine(step.program(DeviceArena(task, policy, problem, chosen.discount), chosen), [0])
+    engine = DeviceEngine(population.program(DeviceArena(task, policy, problem, chosen.discount), chosen), [0])
     _, metrics = engine.advance(engine.start(), 5)
     assert np.all(metrics["std"][..., -1] == 1) and not np.any(metrics["std"][..., :-1] == 1)
     assert np.allclose(metrics["mean"][..., -1], 9.81)

@@ -16,9 +16,9 @@ from pcces.rl.algorithm import PCCES
 from pcces.rl.device_arena import DeviceArena
 from pcces.rl.normalizer import identity, normalise
 from pcces.rl.policy import Policy, forward
+from pcces.rl.population import program
 from pcces.rl.problem import problem_for
 from pcces.rl.rollout import CHUNK, rollout
-from pcces.rl.step import program
 
 
 def setting(name, batch, hidden=(10, 10), seed=0):
@@ -129,12 +129,9 @@ def test_the_surrogate_is_the_gradient_of_the_weighted_log_probability(actions, 
         return jnp.sum(advantages * log_p)
 
     true = jax.vmap(jax.grad(objective), -1)(x, observations, taken, advantages).sum(0)
-    together = surrogate.policy_gradient(surrogate.slopes(policy, x, observations, taken), advantages)
+    together = surrogate.policy_gradient(policy, x, observations, taken, advantages)
     one_by_one = sum(
-        surrogate.policy_gradient(
-            surrogate.slopes(policy, *(np.asarray(a[..., b]) for a in (x, observations, taken))),
-            np.asarray(advantages[..., b]),
-        )
+        surrogate.policy_gradient(policy, *(np.asarray(a[..., b]) for a in (x, observations, taken, advantages)))
         for b in range(members)
     )
     np.testing.assert_allclose(together, true, rtol=1e-3, atol=1e-4)
@@ -155,9 +152,7 @@ def test_returns_to_go_are_the_discounted_sums(steps):
 @pytest.mark.skipif(len(jax.devices()) < 2, reason="one device")
 def test_devices_that_share_an_iteration_come_to_what_one_comes_to():
     task, policy, *_ = setting("CartSafe-v0", 2)
-    settings = PCCES.settings(
-        population=8, initial_tries=4, warm_up=1, episodes=4, metric_episodes=4, kl_measured=True, memory=1.0
-    )
+    settings = PCCES.settings("paper", population=8, initial_tries=4, warm_up=1, episodes=4, metric_episodes=4)
     arena = DeviceArena(task, policy, problem_for(task, settings.mu), settings.discount)
     iteration = program(arena, settings)
     results = []

@@ -15,6 +15,7 @@ import pytest
 import simulators
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small import FEW
 
 pytest.importorskip("mujoco")
 
@@ -542,8 +543,8 @@ def test_a_scene_takes_a_cost_function(tmp_path) -> None:
         assert asked.cost_names == ("cost0", "cost1") and asked.thresholds == () and asked.cost_bounds is None
     assert engine == "local" and named.scene != changed.scene and changed.entropy_bounds == (-1000.0, 5000.0)
     run = pcces.train(
-        replace(changed, max_steps=5), threshold=(5.0, 5.0), out=tmp_path / "run", iterations=1, population=4,
-        initial_tries=1, episodes=2, metric_episodes=2, certify_episodes=4, workers=1, hidden=(4,), report=False,
+        replace(changed, max_steps=5), threshold=(5.0, 5.0), out=tmp_path / "run", workers=1, report=False,
+        **FEW | dict(iterations=1, epoch_steps=10, certify_episodes=4),
     )  # fmt: skip
     assert 0 < run.final["costs"][0] <= 5 and run.final["costs"][1] <= 5
     with pytest.raises(ValueError, match=r"came from a function.*give it again"):

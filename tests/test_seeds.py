@@ -3,13 +3,13 @@
 import jax
 import numpy as np
 import pytest
+from small import FEW
 
 import pcces
 from pcces.engines.keys import key, keys
 from pcces.rl.film import film
 from pcces.rl.seeds import certify_seed
 
-FEW = dict(iterations=2, population=8, certify_episodes=20, initial_tries=4, warm_up=1, episodes=4, metric_episodes=4)
 LARGE = [20241118, 2**32 - 1, 2**32 + 5, 2**63 - 1]
 
 

@@ -7,11 +7,12 @@ import sys
 
 import numpy as np
 import pytest
+import small
 
 import pcces
 from pcces.support import streams
 
-FEW = dict(iterations=2, population=8, certify_episodes=20, initial_tries=4, warm_up=1, report=False)
+FEW = dict(small.FEW, report=False)
 
 
 def closed():

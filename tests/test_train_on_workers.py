@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import simulators
+from small import BATCH, FEW, POPULATION, words
 from small import pcces as command
 from test_engines import alive, wait_until
 
@@ -22,9 +23,7 @@ from pcces.envs.simulator import CostBoundsError, simulator
 from pcces.policies import prepare
 
 HERE = Path(__file__).parent
-TINY = dict(
-    iterations=3, population=8, episodes=3, metric_episodes=4, certify_episodes=20, warm_up=1, m=3, hidden=(5, 4)
-)
+TINY = FEW | dict(iterations=3, epoch_steps=100)
 
 
 @pytest.fixture(scope="module")
@@ -82,22 +81,20 @@ def test_what_cannot_be_is_refused_before_anything_starts(task, options, words):
         prepare(task, [0], **TINY, **options)
 
 
-def test_slow_episodes_have_other_defaults_and_the_device_many_tries():
+def test_slow_episodes_have_other_defaults():
     def settings(task, **asked):
-        training = prepare(task, [0], **asked)
+        training = prepare(task, [0], iterations=2, workers=1, **asked)
         training.arena.close()
         return training, training.runs[0].config["settings"]
 
-    few = dict(iterations=2, workers=1)
-    training, slow = settings("tests/Line-v0", sigma_max=3.0, **few)
-    assert (slow["initial_tries"], slow["last_layer"]) == (1, 0.3)
-    assert (slow["member_episodes"], slow["sigma_max"]) == (1, 3.0)  # what is asked for stays
+    training, noisy = settings("Pendulum-v1", engine="local", entropy_bounds=(0.0, 200.0), **BATCH)
+    assert noisy["log_std"] == pytest.approx(-0.919, abs=1e-3)  # in the middle of what the bounds allow
     assert training.runs[0].config["certify_episodes"] == 200 and training.opening == "starting workers"
-    _, rival = settings("tests/Line-v0", algorithm="openes", **few)
+    assert settings("tests/Line-v0", log_std=-2.0, **BATCH)[1]["log_std"] == -2.0  # what is asked for stays
+    _, rival = settings("tests/Line-v0", algorithm="openes")
     assert rival["initial_tries"] == 1 and rival["member_episodes"] > 1
-    _, paper = settings("tests/Line-v0", initial_tries=5, preset="paper", **few)
+    _, paper = settings("tests/Line-v0", initial_tries=5, preset="paper")
     assert (paper["initial_tries"], paper["last_layer"]) == (5, 1.0)
-    assert settings("CartSafe-v0")[1]["initial_tries"] > 100
 
 
 # -- folders ---------------------------------------------------------------------------------------------------------------
@@ -189,16 +186,11 @@ def test_failed_episodes_are_reported_and_not_certified():
 
 
 def test_a_search_that_begins_among_failures_finds_its_way_out():
-    run = pcces.train(
-        "tests/Cliff-v0", seed=1, workers=2, iterations=60, population=20, hidden=(4,), certify_episodes=50
-    )
+    careful = dict(restoration="merit", shaping="rank", constraint_z=2.0, episodes=32, metric_episodes=32, beta=20.0)
+    careful |= dict(sigma0=1.0, sigma_max=2.0, growth=1.05, common_random_numbers=True, iterations=60, population=20)
+    run = pcces.train("tests/Cliff-v0", seed=1, workers=2, **POPULATION | careful)
     lost = run.metrics["failed_episodes"]
     assert lost[0] > 50 and sum(lost[-10:]) < 300  # 85 here; about 900 where a step has to end them all
-
-
-def test_samples_that_are_to_be_close_together_may_be_so_on_slow_simulators():
-    run = pcces.train("tests/Line-v0", workers=1, sigma_es0=0.1, **TINY)
-    assert run.config["settings"]["sigma_es_min"] == 0.1  # 0.3 is the default there
 
 
 def test_a_simulator_with_options_of_its_own():
@@ -216,9 +208,8 @@ def tests_on_the_path(monkeypatch):
 
 
 def test_the_command_line_trains_evaluates_and_draws_a_simulator(tmp_path, tests_on_the_path):
-    few = ["--iterations", 2, "--population", 8, "--set=certify_episodes=20", "--set=warm_up=1", "--set=episodes=4"]
     done = command("train", "Pendulum-v1", "--engine", "local", "--workers", 2, "--step-timeout", 30, "--out", "run",
-                   "--json", *few, "--set=metric_episodes=4", cwd=tmp_path)  # fmt: skip
+                   "--json", *words(FEW), cwd=tmp_path)  # fmt: skip
     assert done.returncode in (0, 1), done.stderr
     assert json.loads(done.stdout)["runs"][0]["task"] == "Pendulum-v1" and "starting workers" in done.stderr
     again = command("evaluate", "run", "--episodes", 10, "--json", cwd=tmp_path)
@@ -228,18 +219,9 @@ def test_the_command_line_trains_evaluates_and_draws_a_simulator(tmp_path, tests
 
 
 def test_the_command_line_takes_a_cost_function_and_a_module_with_the_environment(tmp_path, tests_on_the_path):
-    words = [
-        "train",
-        "simulators:tests/Line-v0",
-        "--cost",
-        "simulators:late_cost",
-        "--threshold",
-        30,
-        "--threshold",
-        40,
-    ]
-    few = ["--iterations", 2, "--population", 8, "--set=certify_episodes=20", "--set=warm_up=1", "--out", "run"]
-    done = command(*words, *few, "--workers", 1, cwd=tmp_path)
+    line = ["train", "simulators:tests/Line-v0", "--cost", "simulators:late_cost", "--threshold", 30, "--threshold", 40]
+    few = [*words(FEW), "--out", "run"]
+    done = command(*line, *few, "--workers", 1, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert (
         "CERTIFIED: cost0 at most" in done.stdout and "--cost-bounds" in done.stderr
@@ -249,12 +231,12 @@ def test_the_command_line_takes_a_cost_function_and_a_module_with_the_environmen
     again = command("certify", "run", "--episodes", 20, "--cost", "simulators:late_cost", cwd=tmp_path)
     assert again.returncode == 0 and "CERTIFIED: cost0 at most" in again.stdout
     bounds = ["--cost-bounds", "0,1", "--out", "bounded"]
-    done = command(*words, *few[:-2], "--workers", 1, *bounds, cwd=tmp_path)
+    done = command(*line, *few[:-2], "--workers", 1, *bounds, cwd=tmp_path)
     assert done.returncode == 0 and "betting bound" in done.stdout and "--cost-bounds" not in done.stderr
-    same = command(*words[:4], "--resume", "--out", "bounded", cwd=tmp_path)
+    same = command(*line[:4], "--resume", "--out", "bounded", cwd=tmp_path)
     assert same.stdout == done.stdout
     for given, said in (("1,0", "two finite numbers low < high"), ("0", "cost_bounds are"), ("a,b", "such as 0,1")):
-        refused = command(*words, "--cost-bounds", given, cwd=tmp_path)
+        refused = command(*line, "--cost-bounds", given, cwd=tmp_path)
         assert refused.returncode == 2 and said in refused.stderr
     for cost, said in (
         ("simulators", "--cost takes MODULE:FUNCTION"),
@@ -274,13 +256,12 @@ class Mine(CartSafe):
     name = "Mine-v0"
 """
     (tmp_path / "own.py").write_text(own)
-    few = ["--iterations", 2, "--population", 8, "--set=certify_episodes=20", "--set=initial_tries=2", "--out", "run"]
-    done = command("train", "own:Mine-v0", *few, cwd=tmp_path)
+    done = command("train", "own:Mine-v0", *words(FEW), "--out", "run", cwd=tmp_path)
     assert done.returncode in (0, 1) and "off_centre" in done.stdout, done.stderr
-    for words in (["evaluate", "run", "--episodes", 10], ["plot", "run"], ["report", "run"]):
-        refused = command(*words, cwd=tmp_path)
+    for said in (["evaluate", "run", "--episodes", 10], ["plot", "run"], ["report", "run"]):
+        refused = command(*said, cwd=tmp_path)
         assert refused.returncode == 2 and "--import own" in refused.stderr  # a folder may be a stranger's
-        assert command(*words, "--import", "own", cwd=tmp_path).returncode == 0
+        assert command(*said, "--import", "own", cwd=tmp_path).returncode == 0
     refused = command("train", "own:Mine-v0", "--engine", "local", cwd=tmp_path)
     assert refused.returncode == 2 and "runs on the device engine" in refused.stderr
     assert "No module named 'none'" in command("train", "none:Mine-v0", cwd=tmp_path).stderr
@@ -304,7 +285,7 @@ import pcces
 import pcces.rl.training
 pcces.rl.training.CHECKPOINT_SECONDS = 0.0
 run = pcces.train("tests/Brisk-v0", workers=2, out=sys.argv[1], resume=sys.argv[2] == "resume", iterations=25,
-                  population=8, episodes=2, metric_episodes=2, certify_episodes=10, warm_up=2, m=3, hidden=(4,))
+                  preset="paper", population=8, certify_episodes=10, warm_up=2, m=3, hidden=(4,))
 assert not {"jax", "matplotlib"} & set(sys.modules)  # so that a driver is there within a second
 """
 

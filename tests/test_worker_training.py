@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import simulators  # noqa: F401  registers the tests' environments
+from small import BATCH
 
 from pcces.engines.arena import Group
 from pcces.engines.device import DeviceEngine, alone
@@ -20,7 +21,7 @@ from pcces.envs import make
 from pcces.envs.lookup import resolve
 from pcces.envs.simulator import simulator
 from pcces.policies import train
-from pcces.rl import step, surrogate, worker_arena
+from pcces.rl import worker_arena
 from pcces.rl.algorithm import PCCES
 from pcces.rl.device_arena import DeviceArena
 from pcces.rl.lesson import joined
@@ -33,20 +34,13 @@ from pcces.rl.rollout import rollout
 from pcces.rl.worker import Chunk, Episode, EpisodeWorker, Shared, Steps
 from pcces.rl.worker_arena import WorkerArena
 
+# A population that is judged with care, and a batch.
 SMALL = dict(
-    population=8,
-    episodes=3,
-    metric_episodes=4,
-    member_episodes=2,
-    initial_tries=2,
-    warm_up=1,
-    m=3,
-    hidden=(5, 4),
-    kl=0.01,
-    kl_measured=True,
-    memory=1.0,
-    stride_episodes=2,
-)
+    preset="paper", population=8, episodes=3, metric_episodes=4, member_episodes=2, initial_tries=2, warm_up=1, m=3,
+    hidden=(5, 4), restoration="merit", constraint_z=2.0, doubt=0.5, common_random_numbers=True, shaping="rank",
+    beta=20.0, growth=1.05, sigma0=1.0, sigma_max=2.0,
+)  # fmt: skip
+BOTH = pytest.mark.parametrize("preset", [SMALL, BATCH], ids=["population", "batch"])
 
 
 def leaves(tree):
@@ -60,11 +54,11 @@ def same(a, b):
 
 
 def engine_for(sim, pool=None, seeds=(0,), step_timeout=None, **settings):
-    chosen = PCCES.settings(**{**SMALL, **settings})
+    chosen = PCCES.settings(**settings or SMALL)
     policy = Policy(sim.observation_size, sim.actions, chosen.hidden)
     pool, problem = pool or functools.partial(LocalPool, workers=2), problem_for(sim, chosen.mu)
-    arena = WorkerArena(sim, policy, problem, chosen.discount, pool, step.search(chosen), step_timeout)
-    return StepwiseEngine(arena, step.program(arena, chosen), seeds)
+    arena = WorkerArena(sim, policy, problem, chosen.discount, pool, PCCES.search(chosen), step_timeout)
+    return StepwiseEngine(arena, PCCES.program(arena, chosen), seeds)
 
 
 def trained(sim, iterations=4, pool=None, **options):

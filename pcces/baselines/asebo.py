@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import optax
 
-from pcces.baselines.population import Evolution, PopulationSettings
+from pcces.baselines.population import Evolution, EvolutionSettings
 from pcces.rl.normalizer import Normalizer, Seen, carry_over
 from pcces.rl.policy import Policy
 from pcces.rl.settings import need, normalised
@@ -31,7 +31,7 @@ Array = Any
 
 
 @dataclass(frozen=True)
-class ASEBOSettings(PopulationSettings):
+class ASEBOSettings(EvolutionSettings):
     """The authors' code: k 70, at least 10 components, threshold 0.995, decay 0.99, samples of norm 1; Adam 0.05 there."""
 
     step_size: float = 0.1  # of Adam; the best of [0.1, 0.01, 0.001, 0.05] (docs/baselines.md)

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from pcces.baselines.population import Evolution, PopulationSettings
+from pcces.baselines.population import Evolution, EvolutionSettings
 from pcces.rl.normalizer import Normalizer, Seen, carry_over
 from pcces.rl.policy import Policy
 from pcces.rl.settings import need, normalised
@@ -25,7 +25,7 @@ Array = Any
 
 
 @dataclass(frozen=True)
-class OpenESSettings(PopulationSettings):
+class OpenESSettings(EvolutionSettings):
     """The paper under reproduction: sigma^ES 1, step size 0.1 of [0.1, 0.01, 0.001, 0.05], L2 1e-4, lambda 40, 80, 240."""
 
     step_size: float = 0.1  # of Adam; the best of that grid (docs/baselines.md)

@@ -13,14 +13,14 @@ from pcces.engines.arena import Around, Group, Program
 from pcces.rl.lesson import Learning
 from pcces.rl.normalizer import Normalizer, nothing_seen
 from pcces.rl.problem import Problem
-from pcces.rl.settings import Common, Start, need
+from pcces.rl.settings import Common, Start, check_population, need
 from pcces.strategies import Strategy, mirrored
 
 Array = Any
 
 
 @dataclass(frozen=True)
-class PopulationSettings(Common):
+class EvolutionSettings(Common):
     """What an evolution strategy's population is, and how it is judged. It starts where PCCES starts."""
 
     last_layer: float = 2.0  # scale of the last layer's weights at the start
@@ -36,25 +36,18 @@ class PopulationSettings(Common):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        need(
-            self.population >= 4 and self.population % 2 == 0,
-            f"population must be an even number of at least 4 (directions come in mirrored pairs), got {self.population}",
-        )
+        check_population(self)
         need(self.sigma > 0, f"sigma must be positive, got {self.sigma}")
         need(self.l2 >= 0 and self.penalty >= 0, "l2 and penalty must not be negative")
         need(
             self.sigma_of in ("direction", "coordinate"),
             f"sigma_of must be direction or coordinate, got {self.sigma_of!r}",
         )
-        need(
-            self.member_episodes >= 1 and self.metric_episodes >= 1,
-            "member_episodes and metric_episodes must be positive",
-        )
 
     def deviation(self, n: int) -> float:
         """The standard deviation of each coordinate of an isotropic sample.
 
-        >>> PopulationSettings(sigma=1.0).deviation(100), PopulationSettings(sigma_of="coordinate").deviation(100)
+        >>> EvolutionSettings(sigma=1.0).deviation(100), EvolutionSettings(sigma_of="coordinate").deviation(100)
         (0.1, 1.0)
         """
         return self.sigma / math.sqrt(n) if self.sigma_of == "direction" else self.sigma
@@ -86,7 +79,7 @@ class Evolution(NamedTuple):
     """policy, settings, state, directions, used, f, seen -> state, metrics"""
 
 
-def fitness(problem: Problem, settings: PopulationSettings, y: Array) -> Array:
+def fitness(problem: Problem, settings: EvolutionSettings, y: Array) -> Array:
     """What to minimise: -return, and the penalty for mean costs over their limits, from outputs y (lambda, episodes, 1 + r)."""
     xp = array_namespace(y)
     y = xp.mean(y, axis=1)
@@ -94,7 +87,7 @@ def fitness(problem: Problem, settings: PopulationSettings, y: Array) -> Array:
     return y[:, 0] + settings.penalty * xp.sum(over, axis=1)
 
 
-def program(evolution: Evolution, arena: Any, settings: PopulationSettings) -> Program:
+def program(evolution: Evolution, arena: Any, settings: EvolutionSettings) -> Program:
     """An evolution strategy in this arena."""
     begin = arena.compiled(partial(evolution.begin, settings), everywhere=True)
     conclude = arena.compiled(partial(evolution.conclude, arena.policy, settings), everywhere=True)
@@ -112,7 +105,7 @@ def program(evolution: Evolution, arena: Any, settings: PopulationSettings) -> P
 
 
 def step(
-    evolution: Evolution, arena: Any, settings: PopulationSettings, conclude: Callable[..., Any], state: Any, key: Any
+    evolution: Evolution, arena: Any, settings: EvolutionSettings, conclude: Callable[..., Any], state: Any, key: Any
 ) -> tuple[Any, dict[str, Any]]:
     """One iteration: a population is judged, beside fresh episodes of x for the metrics."""
     s, x, xp = settings, state.x, array_namespace(state.x)
@@ -127,7 +120,7 @@ def step(
     seeds = xp.concat([seeds, seeds]) if paired else seeds
     sampled = Group(x + scale * directions, seeds, Around(x, scale, basis, z_key), learn=True, used=used)
     own = Group(x[None], arena.seeds(own_key, s.metric_episodes))
-    (members, mine), lesson = arena.play([sampled, own], state.normalizer, Learning("observations", x[:0], x[:0]))
+    (members, mine), lesson = arena.play([sampled, own], state.normalizer, Learning(False, x[:0]))
     y = xp.reshape(arena.outputs(members), (s.population, s.member_episodes, -1))
     f = finite(xp.where(used, fitness(arena.problem, s, y), xp.inf))
     seen = nothing_seen(state.normalizer) if lesson is None else lesson.seen

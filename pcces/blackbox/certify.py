@@ -116,7 +116,7 @@ def ask(search: Search) -> Batch:
     state, test = search.state, search.state.test
     left = state.budget.left
     if search.needs_samples:
-        wanted = left if len(test.samples) else max(left // 3, LEAST)
+        wanted = left if len(test.samples) or left < 2 * LEAST else max(left // 3, LEAST)
     else:
         wanted = search.reserve()
     return repeated(search, test.candidates[-1], wanted)

@@ -34,12 +34,14 @@ AlgorithmName = Annotated[str | None, typer.Option(show_default="pcces", help=f"
 PresetName = Annotated[
     str | None,
     typer.Option(
-        show_default="default", help="Its settings: default, or for pcces also batches, paper, paper-literal and noisy."
+        show_default="default", help="Its settings: default, or for pcces also paper (as we read it) and paper-literal."
     ),
 ]
 Population = Annotated[
     int | None,
-    typer.Option(show_default="40", help="Policies tried in an iteration of pcces, openes and asebo; even."),
+    typer.Option(
+        show_default="40", help="Policies tried in an iteration of openes, asebo and the presets paper; even."
+    ),
 ]
 Further = Annotated[
     list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Any further setting, as often as needed.")
@@ -74,7 +76,7 @@ UNLIMITED = 10_000  # letters in a line
 SETTING_EXAMPLES: dict[str, Any] = {"confidence": 0.95, "certify_episodes": 1000, "entropy_bounds": (0.0, 1.0)}
 
 
-def setting(text: str, algorithm: str = "pcces") -> tuple[str, Any]:
+def setting(text: str, algorithm: str = "pcces", preset: str = "default") -> tuple[str, Any]:
     """The name and value in NAME=VALUE, of the type that this setting of the algorithm has.
 
     >>> setting("hidden=32,32"), setting("sigma0=0.2"), setting("normalise=no"), setting("clip=0.1", "ppo-lag")
@@ -83,7 +85,8 @@ def setting(text: str, algorithm: str = "pcces") -> tuple[str, Any]:
     name, sign, value = text.partition("=")
     if not sign:
         raise ValueError(f"--set takes NAME=VALUE, got {text!r}")
-    defaults = find_algorithm(algorithm).defaults
+    known = find_algorithm(algorithm)
+    defaults = known.presets.get(preset, known.defaults)
     examples = {field.name: getattr(defaults, field.name) for field in fields(defaults)} | SETTING_EXAMPLES
     if name not in examples:
         whose = "" if algorithm == "pcces" else f" of {algorithm}"
@@ -113,10 +116,9 @@ def further(texts: Sequence[str] | None, asked: dict[str, Any], options: Sequenc
     """What --set says, for the algorithm that is asked for; `options` are names that have an option of their own."""
     settings = {}
     for text in texts or []:
-        name, value = setting(text, asked.get("algorithm", "pcces"))
-        if name in options:
+        if (name := text.partition("=")[0]) in options:
             raise ValueError(f"give {name} as --{name}, not with --set")
-        settings[name] = value
+        _, settings[name] = setting(text, asked.get("algorithm", "pcces"), asked.get("preset", "default"))
     return settings
 
 

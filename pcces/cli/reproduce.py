@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
 # Of `pcces.studies.catalogue`, for the help.
 EXPERIMENTS = (
-    "entropy", "safe", "samples", "variance", "entropy-bounds", "threshold", "cpo", "mu", "marks", "networks", "price",
-    "walkers",
+    "entropy", "safe", "samples", "variance", "entropy-bounds", "threshold", "cpo", "mu", "marks", "walkers",
 )  # fmt: skip
 
 

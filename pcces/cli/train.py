@@ -35,10 +35,10 @@ from pcces.engines.pool import PoolError
 from pcces.envs.lookup import name_of
 from pcces.envs.simulator import CostBoundsError
 from pcces.integrations.tensorboard import TensorBoard
-from pcces.policies import prepare
+from pcces.policies import find_algorithm, prepare
 from pcces.rl.folder import read_config
 from pcces.rl.problem import from_json, named_limits
-from pcces.rl.request import check_same
+from pcces.rl.request import check_current, check_same
 from pcces.rl.run import Run
 from pcces.rl.training import Training
 from pcces.support.streams import say
@@ -238,6 +238,7 @@ def resumed(task: str, path: Path, asked: dict[str, Any]) -> dict[str, Any]:
         raise ValueError(f"the run in {path} is of {config['task']}, not of {task}: it cannot go on as that")
     # The others are compared in the end; with these changed, the run's settings would make no sense.
     check_same(path, config, {name: asked[name] for name in ("algorithm", "preset", "engine") if name in asked})
+    check_current(path, config, find_algorithm(config["algorithm"]))
     if (address := config.get("ray_address")) and not {"engine", "ray_address"} & set(asked):
         raise ValueError(  # what answers there could run anything here, and the folder may come from a stranger
             f"the run in {path} was played on the Ray cluster at {address}: to go on there, give --ray-address {address}, "

@@ -10,9 +10,6 @@ from typing import Any
 
 from pcces.core.arrays import Array, array_namespace, gpu_kernels
 
-# Inverses of larger matrices are for the library, on a GPU too: 0.34 ms of an H200 instead of 0.65 at 65 x 65.
-LARGEST = 64
-
 
 def inverse_factor(a: Array, tolerance: float = 1e-4) -> tuple[Array, Array]:
     """T with T a T^T = I on the space where `a` has energy, and the dimension of that space; T's other rows are zero.
@@ -26,31 +23,12 @@ def inverse_factor(a: Array, tolerance: float = 1e-4) -> tuple[Array, Array]:
     """
     xp = array_namespace(a)
     least = max(tolerance**2, 8 * a.shape[0] * float(xp.finfo(a.dtype).eps))
-    if _on_gpu(xp):
+    if xp.__name__.startswith("jax") and gpu_kernels():
         return eliminated(a, least)
     energy, vectors = xp.linalg.eigh(a)
     keep = energy > least * xp.max(energy)
     scale = xp.where(keep, 1 / xp.sqrt(xp.where(keep, energy, 1.0)), 0.0)
     return (vectors * scale).T, xp.sum(xp.astype(keep, a.dtype))
-
-
-def inverse(a: Array) -> Array:
-    """The inverse of a positive definite matrix.
-
-    >>> import numpy as np
-    >>> inverse(np.diag([2.0, 4.0])).round(3)
-    array([[0.5 , 0.  ],
-           [0.  , 0.25]])
-    """
-    xp = array_namespace(a)
-    if _on_gpu(xp) and a.shape[0] <= LARGEST:
-        factor, _ = inverse_factor(a, 0.0)
-        return factor.T @ factor
-    return xp.linalg.inv(a)
-
-
-def _on_gpu(xp: Any) -> bool:
-    return xp.__name__.startswith("jax") and gpu_kernels()
 
 
 def eliminated(a: Array, least: float, interpret: bool = False) -> tuple[Array, Array]:

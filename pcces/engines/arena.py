@@ -79,9 +79,6 @@ class Arena(Protocol):
     def play(self, groups: Sequence[Group], *args: Any) -> tuple[list[Any], Any]:
         """Play all groups at once: the outcome of each, and what is to be learnt from those that say so."""
 
-    def each(self, function: Callable[[Array], Array], rows: Array) -> Array:
-        """A function of every row."""
-
     def compiled(
         self, function: Callable[..., Any], everywhere: bool = False, shared: bool = False
     ) -> Callable[..., Any]:

@@ -7,14 +7,14 @@ from dataclasses import fields
 from typing import Any, NamedTuple
 
 from pcces.engines.arena import Program
-from pcces.rl import step
-from pcces.rl.settings import PRESETS, SLOW, BatchSettings, pick
+from pcces.rl import population
+from pcces.rl.settings import PRESETS, BatchSettings, pick
 
 
 class Algorithm(NamedTuple):
     """An algorithm by its name: its settings and its program.
 
-    >>> PCCES.settings(population=80).population
+    >>> PCCES.settings("paper", population=80).population
     80
     """
 
@@ -39,9 +39,12 @@ class Algorithm(NamedTuple):
 
     def settings(self, preset: str = "default", **given: Any) -> Any:
         """Settings from a preset and what was given, checked."""
-        if "population" in given and not hasattr(self.defaults, "population"):
+        if "population" in given and not hasattr(self.presets.get(preset, self.defaults), "population"):
+            others = [name for name, settings in self.presets.items() if hasattr(settings, "population")]
             raise ValueError(
-                f"{self.name} has no population: an iteration is one policy's epoch of `epoch_steps` environment steps"
+                f"{self.name} has no population{f' with the preset {preset}' if others else ''}: an iteration is one "
+                "policy's batch of `epoch_steps` environment steps"
+                + (f"; the presets {' and '.join(others)} try a population of policies" if others else "")
             )
         return pick(self.presets, preset, given, "" if self.name == "pcces" else f" of {self.name}")
 
@@ -54,14 +57,14 @@ class Algorithm(NamedTuple):
 
 def _program(arena: Any, settings: Any) -> Program:
     if not isinstance(settings, BatchSettings):
-        return step.program(arena, settings)
+        return population.program(arena, settings)
     from pcces.rl import batches  # with JAX behind it: only for those who want it
 
     return batches.program(arena, settings)
 
 
 def _search(settings: Any) -> Any:
-    return None if isinstance(settings, BatchSettings) else step.search(settings)
+    return None if isinstance(settings, BatchSettings) else population.search(settings)
 
 
-PCCES = Algorithm("pcces", PRESETS, _program, _search, limits_entropy=True, slow=SLOW)
+PCCES = Algorithm("pcces", PRESETS, _program, _search, limits_entropy=True, slow={})

@@ -125,11 +125,22 @@ def fit(
     return critics._replace(weights=w, adam=adam)
 
 
+def shuffled(key: Array, count: int) -> Array:
+    """0 to count - 1 in random order. Sorting numbers whose last digits say which they are takes a tenth of the time of
+    sorting pairs, as `jax.random.permutation` does.
+
+    >>> sorted(shuffled(jax.random.key(0), 5).tolist())
+    [0, 1, 2, 3, 4]
+    """
+    mask = jnp.uint32((1 << (count - 1).bit_length()) - 1)
+    return jnp.sort(jax.random.bits(key, (count,)) & ~mask | jnp.arange(count, dtype=jnp.uint32)) & mask
+
+
 def one_pass(settings: Any, update: Callable[[Any, Any], Any], carry: Any, columns: tuple, key: Array) -> Any:
     """`update` on every minibatch of the columns (.., N), the last of which are the steps' weights, in random order."""
     count = columns[-1].shape[-1]
     size = count // settings.minibatches
-    order = jax.random.permutation(key, count)[: size * settings.minibatches].reshape(settings.minibatches, size)
+    order = shuffled(key, count)[: size * settings.minibatches].reshape(settings.minibatches, size)
 
     def body(carry: Any, rows: Array) -> tuple:
         *part, weights = (jnp.take(column, rows, axis=-1) for column in columns)

@@ -26,7 +26,7 @@ from pcces.rl.policy import Policy
 from pcces.rl.problem import Problem
 from pcces.rl.progress import Watch
 from pcces.rl.rollout import rollout
-from pcces.rl.settings import Start
+from pcces.rl.settings import Start, bolder
 
 Array = Any
 INITIAL_EPISODES = 4  # episodes by which a random policy is judged before the first iteration
@@ -71,10 +71,6 @@ class DeviceArena:
         """Seeds of episodes, which are keys."""
         return jax.random.split(key, count)
 
-    def each(self, function: Callable[[Array], Array], rows: Array) -> Array:
-        """A function of every row, side by side."""
-        return jax.vmap(function)(rows)
-
     def compiled(
         self, function: Callable[..., Any], everywhere: bool = False, shared: bool = False
     ) -> Callable[..., Any]:
@@ -116,15 +112,15 @@ class DeviceArena:
 
     def _lesson(self, x: Array, normalizer: Normalizer, trajectory: Trajectory, learning: Learning) -> Lesson:
         seen = observed(trajectory, normalizer.mean)
-        if learning.kind == "observations":
+        if not learning.gradient:
             return observations_only(Seen(*summed(seen)))
-        observations, costs = (jnp.moveaxis(a, 1, 0) for a in (trajectory.observations, trajectory.costs))
+        observations, actions = jnp.moveaxis(trajectory.observations, 1, 0), jnp.moveaxis(trajectory.actions, 0, -2)
+        alive = trajectory.alive.astype(jnp.float32)
         lesson = lesson_of(
-            self.policy, learning, seen, x, normalizer, observations, jnp.moveaxis(trajectory.actions, 0, -2),
-            trajectory.rewards, costs, trajectory.alive.astype(jnp.float32), self.discount, self.task.max_steps,
+            self.policy, learning, seen, x, normalizer, observations, actions, trajectory.rewards, alive,
+            self.discount, self.task.max_steps,
         )  # fmt: skip
-        states = gathered(lesson.states) if learning.kind == "measured" else lesson.states
-        return Lesson._make([*summed(tuple(lesson[:-1])), states])
+        return Lesson(*summed(tuple(lesson)))
 
     def epoch(
         self, x: Array, normalizer: Normalizer, key: Array, episodes: int
@@ -137,7 +133,10 @@ class DeviceArena:
 
     def first(self, start: Start, key: Array) -> tuple[Array, Normalizer, Array]:
         """x_0, the best of some random policies, the normalisation their episodes give, and how many steps these had."""
-        return _first(self.task, self.policy, self.problem, start, self._play_discount, key)
+        if not start.bold:
+            return _first(self.task, self.policy, self.problem, start, self._play_discount, key)
+        calm = _first(self.task, self.policy, self.problem, start._replace(tries=1), self._play_discount, key)
+        return _bolder(self.task, self.policy, start, self.following(key), *calm)
 
     def blank(self) -> tuple[Array, Normalizer]:
         """The same structure without content."""
@@ -231,6 +230,22 @@ def _first(
         carry = normalizer, best, steps
         (normalizer, best, steps), _ = jax.lax.scan(look, carry, (jnp.stack(keys), jnp.array(learning)))
     return points[best], normalizer, steps
+
+
+@compiled(0, 1, 2)
+def _bolder(
+    task: Task, policy: Policy, start: Start, key: Array, calm: Array, normalizer: Normalizer, steps: Array
+) -> tuple[Array, Normalizer, Array]:
+    """The best of some bold random policies instead of a calm one, if it earns more than luck can explain."""
+    draw_key, look_key, play_key = jax.random.split(key, 3)
+    z = jax.random.normal(draw_key, (start.tries, policy.size))
+    points = jax.vmap(lambda row: policy.init(row, start.log_std, start.bold))(z)
+    look = rollout(task, policy, points.T, normalizer, jax.random.split(look_key, start.tries))[0]
+    rivals = jnp.stack([calm, points[jnp.argmax(look.returns)]])
+    keys = jnp.tile(jax.random.split(play_key, start.judged), 2)
+    test = rollout(task, policy, jnp.repeat(rivals, start.judged, axis=0).T, normalizer, keys)[0]
+    better = bolder(*test.returns.reshape(2, -1))
+    return rivals[better.astype(int)], normalizer, steps + look.length.sum() + test.length.sum()
 
 
 @compiled(0, 1, 5)

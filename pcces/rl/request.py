@@ -23,6 +23,7 @@ from pcces.rl.policy import Policy
 from pcces.rl.problem import checked_bounds, problem_for, to_json
 from pcces.rl.run import Run
 from pcces.rl.seeds import checked_seed
+from pcces.rl.settings import BatchSettings
 from pcces.support.lock import NAME as LOCK
 from pcces.support.lock import check_free
 
@@ -120,7 +121,7 @@ class Request:
                 "steps": None if self.steps is None else int(self.steps),
                 "settings": settings.to_dict(),
             }
-            _check_folder(path, config, self.resume)
+            _check_folder(path, config, self.resume, self.algorithm)
             runs.append(Run(config | {"versions": versions()}, task, shape, problem, path=path))
         return runs
 
@@ -132,12 +133,11 @@ class Request:
             given["iterations"] = self.iterations
         if self.population is not None:
             given["population"] = self.population
-        if self.preset == "default" and self.algorithm.slow:
-            slow = slow_settings(task, engine, entropy_bounds or task.entropy_bounds, self.algorithm.slow)
-            if "sigma_es_min" in slow and "sigma_es0" in given:
-                slow["sigma_es_min"] = min(slow["sigma_es_min"], given["sigma_es0"])
-            given = slow | given
+        if self.preset == "default" and self.algorithm.slow is not None:
+            given = slow_settings(task, engine, entropy_bounds or task.entropy_bounds, self.algorithm.slow) | given
         settings = self.algorithm.settings(self.preset, **given)
+        if isinstance(settings, BatchSettings):
+            settings = settings.sized(task, self.steps)
         return settings if self.steps is None else replace(settings, iterations=affordable(settings, task, self.steps))
 
 
@@ -145,8 +145,7 @@ def affordable(settings: Any, task: Task | Simulator, steps: float) -> int:
     """How many iterations a budget of environment steps holds: at most, where their length is not known before.
 
     >>> from pcces.envs import make
-    >>> from pcces.rl.settings import BatchSettings
-    >>> affordable(BatchSettings(), make("CartSafe-v0"), 9e6)
+    >>> affordable(BatchSettings(epoch_steps=30_000), make("CartSafe-v0"), 9e6)
     300
     """
     if not (math.isfinite(steps) and steps >= 1):
@@ -223,7 +222,7 @@ def complete(path: Path, config: dict[str, Any]) -> bool:
     return bool(before["settings"]["iterations"] >= config["settings"]["iterations"])
 
 
-def _check_folder(path: Path | None, config: dict[str, Any], resume: bool) -> None:
+def _check_folder(path: Path | None, config: dict[str, Any], resume: bool, algorithm: Algorithm) -> None:
     """That a new run has a folder to itself, and one that goes on is what is asked for, however long.
 
     What a step can cost may turn out to be more than was thought: the search does not depend on it, the certificate does.
@@ -237,6 +236,8 @@ def _check_folder(path: Path | None, config: dict[str, Any], resume: bool) -> No
     if not (path / "config.json").exists():
         raise FileNotFoundError(f"there is no run to go on with in {path}")
     before = read_config(path)
+    if before["algorithm"] == algorithm.name:
+        check_current(path, before, algorithm)
     as_json = json.loads(json.dumps(config))
     as_json["settings"]["iterations"], as_json["steps"] = before["settings"]["iterations"], before.get("steps")
     was, now = before.get("simulator") or {}, as_json["simulator"] or {}
@@ -250,6 +251,19 @@ def check_unused(path: Path) -> None:
     if path.exists() and any(file.name != LOCK for file in path.iterdir()):
         raise FileExistsError(
             f"{path} exists already: give another folder, delete it, or go on with it (--resume, resume=True)"
+        )
+
+
+def check_current(path: Path, before: dict[str, Any], algorithm: Algorithm) -> None:
+    """That a run which is to go on has a preset and settings of this version."""
+    preset = before["preset"]
+    gone = [f"preset {preset}"]
+    if preset in algorithm.presets:
+        gone = sorted({setting.name for setting in fields(algorithm.presets[preset])} ^ set(before["settings"]))
+    if gone:
+        raise ValueError(
+            f"the run in {path} is of another version of pcces, which differs in {', '.join(gone)}: it can be evaluated, "
+            "certified and shown, but not go on; train again in another folder"
         )
 
 

@@ -41,9 +41,20 @@ def check_common(settings: Any) -> None:
         need(fits(value), f"{field.name} must be {wanted}, got {value!r}")
         object.__setattr__(settings, field.name, value)
     need(settings.iterations >= 1, f"iterations must be at least 1, got {settings.iterations}")
-    need(settings.initial_tries >= 1, f"initial_tries must be at least 1, got {settings.initial_tries}")
+    least = int(not isinstance(settings, BatchSettings))
+    need(settings.initial_tries >= least, f"initial_tries must be at least {least}, got {settings.initial_tries}")
     need(0 <= settings.freeze <= 1, f"freeze must lie in [0, 1], got {settings.freeze}")
     need(0 < settings.discount <= 1, f"discount must lie in (0, 1], got {settings.discount}")
+
+
+def check_population(settings: Any) -> None:
+    """Refuse what makes no sense for an algorithm that tries a population."""
+    need(
+        settings.population >= 4 and settings.population % 2 == 0,
+        f"population must be an even number of at least 4 (directions come in mirrored pairs), got {settings.population}",
+    )
+    for name in ("member_episodes", "metric_episodes"):
+        need(getattr(settings, name) >= 1, f"{name} must be at least 1, got {getattr(settings, name)}")
 
 
 def plain(value: Any) -> Any:
@@ -67,12 +78,29 @@ class Start(NamedTuple):
     normalise: bool
     rho: float
     l2: float
+    bold: float = 0.0  # scale of the last layers of all but the first; 0: as of the first
+    judged: int = 8  # episodes of the boldest and of the first
 
     @classmethod
     def of(cls, settings: Any) -> Start:
         """What the settings of any algorithm say; a cost over its limit and a unit of weight count as PCCES has them."""
-        s, weighed = settings, settings if isinstance(settings, Settings) else Settings
-        return cls(s.initial_tries, s.log_std, s.last_layer, s.normalise, weighed.rho, weighed.l2)
+        s, weighed = settings, settings if isinstance(settings, PopulationSettings) else PopulationSettings
+        bold = s.bold if isinstance(s, BatchSettings) else 0.0
+        return cls(s.initial_tries, s.log_std, s.last_layer, s.normalise, weighed.rho, weighed.l2, bold)
+
+
+def bolder(calm: Array, bold: Array) -> Array:
+    """Whether a bold policy is worth beginning with, by the returns of both on the same episodes: where most policies see
+    nothing to learn from, it is clearly better or not at all.
+
+    >>> import numpy as np
+    >>> bool(bolder(np.full(8, -200.0), np.full(8, -199.0))), bool(bolder(np.arange(8.0), np.arange(8.0) + 5))
+    (True, False)
+    """
+    return bold.mean() > calm.mean() + CLEARLY * calm.std()
+
+
+CLEARLY = 4.0  # deviations of an episode's return
 
 
 @dataclass(frozen=True)
@@ -108,25 +136,23 @@ def normalised(settings: Common, normalizer: Normalizer, seen: Seen, k: Array) -
     """The normalisation after iteration k has seen so much."""
     if not settings.normalise:
         return normalizer
-    return update(normalizer, seen, frozen=k + 1 > settings.freeze * settings.iterations)
+    # Without a freeze the number of iterations is left out, so that programs compiled for another one can be used.
+    last = settings.freeze * settings.iterations if settings.freeze < 1 else math.inf
+    return update(normalizer, seen, frozen=k + 1 > last)
 
 
 @dataclass(frozen=True)
-class Settings:
-    """Everything that can be tuned. The defaults are the best we know; `PAPER` is how we read the paper."""
+class PopulationSettings(Common):
+    """The paper's own iteration, on a population of samples. The defaults are how we read the paper (docs/paper.md)."""
 
+    mu: float = 1e-4
     population: int = 40  # lambda, even: directions come in mirrored pairs
-    iterations: int = 300
-    hidden: tuple[int, ...] = (10, 10)  # widths of the policy's layers
-    log_std: float = 0.0  # a Gaussian head's log standard deviation at the start
-    last_layer: float = 2.0  # scale of the last layer's weights at the start
-    initial_tries: int = 1024  # random policies of which the best is x_0
     # Step sizes
-    sigma0: float = 1.0
-    sigma_min: float = 0.0
-    sigma_max: float = 2.0
-    growth: float = 1.05
-    shrink: float = 1 / 1.05
+    sigma0: float = 0.1
+    sigma_min: float = 0.001
+    sigma_max: float = 0.1
+    growth: float = 1.01
+    shrink: float = 0.99
     kappa: float = 0.005
     d_max: float = 1e3
     sigma_es0: float = 1.0  # spread of the samples, as the norm of a whole direction
@@ -135,52 +161,31 @@ class Settings:
     # Guided search
     surrogate: str = "policy-gradient"  # policy-gradient, updates (past directions d_k), or none (isotropic)
     m: int = 20  # surrogates kept
-    warm_up: int = 1  # iterations that only collect surrogates
+    warm_up: int = 20  # iterations that only collect surrogates
     alpha: float = 0.5  # share of the samples' variance outside the guiding subspace
-    beta: float = 20.0  # scale of the recombination
-    shaping: str = "rank"
-    # mean: d_k is the samples' weighted mean; adam: that with momentum, coordinates alike; none: the natural gradient's step alone
-    recombination: str = "adam"
-    momentum: float = 0.9  # what remains of the mean direction, and
-    momentum_squares: float = 0.99  # of its squares, an iteration later
-    kl: float = 0.01  # how far a step along the natural policy gradient in d_k moves the policy (KL); 0: none
-    kl_measured: bool = False  # whether that is measured in states seen, or what the Fisher information's factors say
-    memory: float = 0.0  # in that step a gradient counts exp(-sigma_k / memory) of the next one; 0: only the newest
-    stride_episodes: int = 0  # by which lengths of that step are compared; 0: always its whole length
-    discount: float = 0.99  # of the surrogate's returns, and of the objective's where `discounted`
+    beta: float = 5.0  # scale of the recombination
+    shaping: str = "raw"  # raw, rank, or standardised
     # Objective and constraints
-    mu: float = 1e-4
     l2: float = 1e-4
-    discounted: bool = False  # whether the objective is the discounted return
     eps_c: float = 0.0
-    constraint_z: float = 2.0  # accept on cost + z standard errors
-    restoration: str = "merit"  # merit: an infeasible incumbent minimises f + rho violation; none: it waits for luck
-    rho: float = 1.0  # also what a unit of each constraint is priced at to begin with, where samples are compared
-    price_growth: float = 1.05  # of the price, when a step is refused that breaks the constraint,
-    price_shrink: float = 0.98  # and when the trial point keeps it
-    doubt: float = 0.5  # standard errors of f_trial - f_k that the trial point gets the benefit of
+    constraint_z: float = 0.0  # accept on cost + z standard errors
+    restoration: str = "none"  # merit: an infeasible incumbent minimises f + rho violation; none: it waits for luck
+    rho: float = 1.0
+    doubt: float = 0.0  # standard errors of f_trial - f_k that the trial point gets the benefit of
     # Estimation
-    episodes: int = 32  # N_k, of the trial point and of the incumbent
-    metric_episodes: int = 32  # fresh episodes of x_k behind an iteration's metrics, at least `episodes`
-    member_episodes: int = 4  # episodes a sample is judged by
+    episodes: int = 1  # N_k, of the trial point and of the incumbent
+    metric_episodes: int = 10  # fresh episodes of x_k behind an iteration's metrics, at least `episodes`
+    member_episodes: int = 1  # episodes a sample is judged by
     incumbent: str = "fresh"  # fresh: estimated anew every iteration; kept: as the paper's Step 4 reads
-    common_random_numbers: bool = True  # trial and incumbent, and mirrored pairs, play the same episodes
-    normalise: bool = True  # observations
-    freeze: float = 1.0  # the share of the iterations after which the normalisation no longer changes
+    common_random_numbers: bool = False  # trial and incumbent, and mirrored pairs, play the same episodes
 
     def __post_init__(self) -> None:
-        check_common(self)
-        need(
-            self.population >= 4 and self.population % 2 == 0,
-            f"population must be an even number of at least 4 (directions come in mirrored pairs), got {self.population}",
-        )
-        need(
-            1 <= self.episodes <= self.metric_episodes and self.member_episodes >= 1,
-            "episodes and member_episodes must be at least 1, and metric_episodes no fewer than episodes",
-        )
+        super().__post_init__()
+        check_population(self)
+        need(self.episodes <= self.metric_episodes, "metric_episodes must be no fewer than episodes")
         need(0 < self.shrink < 1 < self.growth, "growth must be above 1 and shrink between 0 and 1")
         need(0 <= self.sigma_min < self.sigma_max, "sigma_min must be at least 0 and below sigma_max")
-        for name in ("kappa", "sigma0", "sigma_es0", "d_max", "beta"):
+        for name in ("kappa", "sigma0", "sigma_es0", "d_max", "beta", "episodes"):
             need(getattr(self, name) > 0, f"{name} must be positive, got {getattr(self, name)}")
         need(
             self.sigma_min <= self.sigma0 <= self.sigma_max,
@@ -188,25 +193,12 @@ class Settings:
         )
         need(0 <= self.sigma_es_min <= self.sigma_es0, "sigma_es_min must be at least 0 and at most sigma_es0")
         need(0 <= self.alpha <= 1 and self.m >= 1, "guided search needs 0 <= alpha <= 1 and m >= 1")
-        need(0 < self.price_shrink <= 1 <= self.price_growth, "price_growth must be at least 1, price_shrink in (0, 1]")
-        for name in ("warm_up", "kl", "memory", "stride_episodes", "l2", "eps_c", "constraint_z", "rho", "doubt"):
+        for name in ("warm_up", "l2", "eps_c", "constraint_z", "rho", "doubt"):
             need(getattr(self, name) >= 0, f"{name} must not be negative, got {getattr(self, name)}")
-        for name in ("momentum", "momentum_squares"):
-            need(0 <= getattr(self, name) < 1, f"{name} must be at least 0 and below 1, got {getattr(self, name)}")
-        need(
-            self.kl > 0 or not (self.memory or self.kl_measured),
-            "memory and kl_measured are of the step along the natural gradient, which kl=0 leaves out",
-        )
-        need(
-            self.memory == 0 or self.surrogate == "policy-gradient",
-            f"memory is of policy gradients, which surrogate={self.surrogate} does not keep",
-        )
-        need(self.recombination != "none" or self.kl > 0, "recombination=none leaves no direction without kl")
         choices = {
             "sigma_es": ("fixed", "tied"),
             "surrogate": ("policy-gradient", "updates", "none"),
             "shaping": tuple(SHAPINGS),
-            "recombination": ("mean", "adam", "none"),
             "restoration": ("merit", "none"),
             "incumbent": ("fresh", "kept"),
         }
@@ -219,25 +211,15 @@ class Settings:
         return self.population * self.member_episodes + self.metric_episodes + self.episodes
 
     @property
-    def lesson(self) -> str:
-        """What is to be learnt from the episodes of an iteration, beside their outcome (pcces.rl.lesson)."""
-        if self.kl > 0:
-            return "measured" if self.kl_measured else "natural"
-        return "gradient" if self.surrogate == "policy-gradient" else "observations"
-
-    @property
     def rule(self) -> Rule:
         """The constants of Algorithm 1."""
         return Rule(self.kappa, self.growth, self.shrink, self.sigma_min, self.sigma_max, self.d_max)
 
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Settings:
-        """What `to_dict` gave, also after a trip through JSON."""
-        return cls(**{**data, "hidden": tuple(data["hidden"])})
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data, for JSON."""
-        return asdict(self)
+USUAL_BATCH, LARGEST_BATCH = 30_000, 30_000  # environment steps
+BATCHES = 200  # of a small budget
+LEAST_EPISODES = 10  # of a batch
+MOST_TRIES, SHARE_OF_TRIES = 64, 0.02  # random policies, and the share of the budget that may go into them
 
 
 @dataclass(frozen=True)
@@ -246,7 +228,9 @@ class BatchSettings(Common):
 
     hidden: tuple[int, ...] = (64, 64)  # widths of the policy's layers
     last_layer: float = 0.01  # scale of the last layer's weights at the start
-    epoch_steps: int = 30_000  # environment steps a batch, rounded to whole episodes of the longest kind
+    initial_tries: int = 0  # random policies that may be x_0 in its place; 0: MOST_TRIES, or what the budget allows
+    bold: float = 2.0  # scale of their last layers' weights
+    epoch_steps: int = 0  # environment steps a batch, rounded to whole episodes of the longest kind; 0: by the budget
     # Algorithm 1
     sigma0: float = 1.0  # the share of the step the passes propose that is tried
     sigma_min: float = 0.05
@@ -275,7 +259,7 @@ class BatchSettings(Common):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        need(self.epoch_steps >= 1, f"epoch_steps must be positive, got {self.epoch_steps}")
+        need(self.epoch_steps >= 0, f"epoch_steps must not be negative, got {self.epoch_steps}")
         need(0 <= self.gae <= 1, f"gae must lie in [0, 1], got {self.gae}")
         need(0 < self.weight <= 1, f"weight must lie in (0, 1], got {self.weight}")
         need(self.passes >= 1 and self.minibatches >= 1, "passes and minibatches must be at least 1")
@@ -291,6 +275,22 @@ class BatchSettings(Common):
         """The constants of Algorithm 1."""
         return Rule.conform(self.gamma, kappa=self.kappa, sigma_min=self.sigma_min, sigma_max=self.sigma_max)
 
+    def sized(self, task: Any, steps: float | None) -> BatchSettings:
+        """With sizes that suit a budget of environment steps, where none were given.
+
+        >>> from pcces.envs import make
+        >>> sized = BatchSettings().sized(make("CartSafe-v0"), 1e6)
+        >>> sized.epoch_steps, sized.initial_tries
+        (5000, 64)
+        """
+        epoch_steps = self.epoch_steps
+        if not epoch_steps:
+            epoch_steps = USUAL_BATCH if steps is None else min(int(steps / BATCHES), LARGEST_BATCH)
+            epoch_steps = max(epoch_steps, LEAST_EPISODES * int(task.max_steps))
+        budget = self.iterations * epoch_steps if steps is None else steps
+        affordable = max(1, min(MOST_TRIES, int(SHARE_OF_TRIES * budget / task.max_steps)))
+        return replace(self, epoch_steps=epoch_steps, initial_tries=self.initial_tries or affordable)
+
     def episodes(self, task: Any) -> int:
         """The episodes a batch has if all run into the time limit; if not, others follow."""
         return max(1, round(self.epoch_steps / task.max_steps))
@@ -300,49 +300,12 @@ class BatchSettings(Common):
         return self.episodes(task) * int(task.max_steps)
 
 
-# Table 4 as it stands, and nothing else (docs/paper.md).
-PAPER_LITERAL = Settings(
-    sigma0=0.1,
-    sigma_min=0.001,
-    sigma_max=0.1,
-    growth=1.01,
-    shrink=0.99,
-    beta=5.0,
-    recombination="mean",
-    kl=0.0,
-    warm_up=20,
-    initial_tries=1,
-    last_layer=1.0,
-    member_episodes=1,
-    shaping="raw",
-    constraint_z=0.0,
-    restoration="none",
-    doubt=0.0,
-    episodes=1,
-    metric_episodes=10,
-    incumbent="kept",
-    common_random_numbers=False,
-    normalise=False,
-)
-# What the paper leaves open, read so that its numbers come out (docs/paper.md, "The preset `paper`").
-PAPER = replace(PAPER_LITERAL, normalise=True, incumbent="fresh")
-# Where episodes differ by more than samples do, these say little, and the natural gradient's step is better alone: then
-# nets may be wide, samples keep close together, and estimates take many episodes. Near the end gradients are noise one by
-# one, so they are remembered (docs/findings.md). It wants a GPU.
-NOISY: dict[str, Any] = {
-    "hidden": (64, 64), "recombination": "none", "sigma_es0": 0.1, "initial_tries": 256,
-    "episodes": 512, "metric_episodes": 512, "member_episodes": 2, "kl_measured": True, "memory": 1.0,
-}  # fmt: skip
 PRESETS = {
-    "default": Settings(),
-    "batches": BatchSettings(),
-    "paper": PAPER,
-    "paper-literal": PAPER_LITERAL,
-    "noisy": Settings(population=256, **NOISY),
+    "default": BatchSettings(),
+    "paper": PopulationSettings(),
+    "paper-literal": PopulationSettings(incumbent="kept", normalise=False),  # Table 4 as it stands, and nothing else
 }
 CALM = {"initial_tries": 1, "last_layer": 0.3}  # a start for episodes too slow to try a thousand policies
-# What the defaults become on slow episodes, where nets are wider and little is seen of a sample (docs/findings.md).
-SLOW = CALM | {"member_episodes": 1, "stride_episodes": 8, "sigma_max": 8.0, "sigma_es_min": 0.3}
 
 
 def pick(presets: dict[str, Any], preset: str, given: dict[str, Any], whose: str = "") -> Any:

@@ -1,8 +1,7 @@
 """The surrogate gradient of guided search (appendix B): the actor-critic policy gradient of the episodes played.
 
 G = sum_t A_t grad log pi(a_t | s_t) with A_t = R_t - V_v(s_t). The gradient of the tanh network is written out, so that
-workers can compute it in NumPy and the device in JAX with one implementation. Divided by the policy's Fisher information
-it is the natural gradient, of which a step goes into d_k.
+workers can compute it in NumPy and the device in JAX with one implementation.
 """
 
 from __future__ import annotations
@@ -11,8 +10,8 @@ import math
 from typing import Any, NamedTuple
 
 from pcces.core.arrays import array_namespace
-from pcces.core.linalg import inverse, inverse_factor
-from pcces.rl.policy import Policy, affine, back, forward
+from pcces.core.linalg import inverse_factor
+from pcces.rl.policy import Policy, affine, back
 
 Array = Any
 
@@ -27,9 +26,6 @@ class Critic(NamedTuple):
 
 DECAY = 0.9  # of what the critic learnt an iteration ago
 RIDGE = 1e-3
-DAMPING = 1e-2  # of the Fisher information, beside its mean
-LEAST = 1e-8  # damping: a policy that leaves nothing to chance has no information at all
-STATES = 16  # of an episode, at which it is measured how far a step moves the policy
 
 
 def init_critic(observation_size: int, like: Array) -> Critic:
@@ -47,18 +43,6 @@ def features(observations: Array, horizon: int) -> Array:
     time = xp.reshape(xp.arange(steps, dtype=observations.dtype) / horizon, (1, steps, *(1,) * (observations.ndim - 2)))
     time = xp.broadcast_to(time, (1, *observations.shape[1:]))
     return xp.concat([observations, observations**2, time, time**2, xp.ones_like(time)])
-
-
-def priced(rewards: Array, costs: Array, prices: Array) -> Array:
-    """Rewards less the costs (r, ...) at their prices (r,).
-
-    >>> import numpy as np
-    >>> priced(np.array([1.0, 1.0]), np.array([[0.0, 2.0]]), np.array([0.5]))
-    array([1., 0.])
-    """
-    for cost, price in zip(costs, prices):
-        rewards = rewards - price * cost
-    return rewards
 
 
 def returns_to_go(rewards: Array, discount: float) -> Array:
@@ -96,103 +80,23 @@ def learn(critic: Critic, gram: Array, moment: Array) -> Critic:
     return Critic(gram, moment, factor.T @ (factor @ moment))
 
 
-class Slopes(NamedTuple):
-    """Of log pi(a_t | s_t), step by step: what goes into each layer (a one for its bias included), the slopes in what
-    comes out of it, and those in the log standard deviations. The first axis is features."""
-
-    inputs: list[Array]
-    outputs: list[Array]
-    log_std: Array
-
-
-def slopes(policy: Policy, x: Array, observations: Array, actions: Array) -> Slopes:
-    """Of one member, x (n,) and its normalised observations (size, T), or of a population, (n, B) and (size, T, B)."""
+def policy_gradient(policy: Policy, x: Array, observations: Array, actions: Array, advantages: Array) -> Array:
+    """sum_t A_t grad_x log pi_x(a_t | s_t) over all steps: of one member, x (n,), its normalised observations (size, T) and
+    advantages (T,), or of a population, (n, B), (size, T, B) and (T, B)."""
     xp = array_namespace(x)
     layers, log_std = policy.unpack(x)
     inputs = [observations]
     for layer in layers[:-1]:
         inputs.append(xp.tanh(affine(layer, inputs[-1])))
     delta, log_std_slopes = policy.score(affine(layers[-1], inputs[-1]), log_std, actions)
-    outputs = [delta]
+    deltas = [delta]
     for layer, h in reversed(list(zip(layers[1:], inputs[1:]))):
         delta = back(layer, delta) * (1 - h**2)
-        outputs.insert(0, delta)
-    with_one = [_flat(xp.concat([h, xp.ones_like(h[:1])])) for h in inputs]
-    return Slopes(with_one, [_flat(delta) for delta in outputs], _flat(log_std_slopes))
-
-
-def policy_gradient(steps: Slopes, advantages: Array) -> Array:
-    """sum_t A_t grad_x log pi_x(a_t | s_t) over all steps, with their advantages (T,) or (T, B)."""
-    xp = array_namespace(advantages)
+        deltas.insert(0, delta)
     a = xp.reshape(advantages, (-1,))
-    layers = [xp.reshape(h @ (delta * a).T, (-1,)) for h, delta in zip(steps.inputs, steps.outputs)]
-    return xp.concat([*layers, steps.log_std @ a])
-
-
-def fisher(steps: Slopes, alive: Array | None = None) -> Array:
-    """The Fisher information of the policy in Kronecker factors (Martens and Grosse 2015), summed over steps, as one vector.
-
-    A layer's part is close to the product of sum h h^T, h what goes in, and sum s s^T, s the slopes in what comes out:
-    small matrices, which workers can add up, where the whole has n^2 numbers. `alive` says which steps count.
-    """
-    xp = array_namespace(steps.log_std)
-    parts = []
-    for rows in (rows for layer in zip(steps.inputs, steps.outputs) for rows in layer):
-        counted = rows if alive is None else rows * xp.reshape(alive, (-1,))
-        parts.append(xp.reshape(counted @ rows.T, (-1,)))
-    return xp.concat(parts)
-
-
-def natural_step(policy: Policy, gradient: Array, information: Array, steps: Array, kl: float) -> Array:
-    """A step uphill along the natural gradient, as far as the policy's actions change by a KL divergence of `kl`.
-
-    From sums over `steps` steps: the policy gradient, of which only the direction matters, and the Fisher information.
-    """
-    xp = array_namespace(gradient)
-    length = xp.linalg.vector_norm(gradient)
-    usable = xp.isfinite(length) & (length > 0)
-    unit = xp.where(usable, gradient / xp.where(usable, length, 1.0), 0.0)
-
-    def divided(size: int) -> Array:
-        nonlocal information
-        a, information = xp.reshape(information[: size**2], (size, size)) / steps, information[size**2 :]
-        damping = xp.clip(DAMPING * xp.linalg.trace(a) / size, LEAST, None)
-        return inverse(a + damping * xp.eye(size, dtype=a.dtype))
-
-    parts, i = [], 0
-    for inputs, outputs in policy.shapes:
-        size = (inputs + 1) * outputs
-        part = xp.reshape(unit[i : i + size], (inputs + 1, outputs))
-        parts.append(xp.reshape(divided(inputs + 1) @ part @ divided(outputs), (-1,)))
-        i += size
-    natural = xp.concat([*parts, unit[i:] / 2])  # a normal distribution has two of it for each log standard deviation
-    return natural * xp.sqrt(2 * kl / (unit @ natural + 1e-12))
-
-
-def states_of(observations: Array, lengths: Array) -> Array:
-    """STATES of an episode, (size, T) and its length, or of many, (size, T, B) and (B,): evenly spread, side by side."""
-    xp = array_namespace(observations)
-    j = xp.reshape(xp.arange(STATES), (STATES, *(1,) * lengths.ndim))
-    which = j * xp.astype(lengths, int) // STATES
-    return _flat(xp.take_along_axis(observations, which[None], axis=1))
-
-
-def measured(policy: Policy, x: Array, step: Array, states: Array, kl: float) -> Array:
-    """The step, as long as it has to be for the policy's actions in these states to change by a mean KL divergence of `kl`.
-
-    Each round takes the divergence for a square of the length, which it is of a short one.
-    """
-    xp = array_namespace(x)
-
-    def distribution(y: Array) -> tuple[Array, Array]:
-        layers, log_std = policy.unpack(y)
-        return forward(layers, states), log_std
-
-    here = distribution(x)
-    for _ in range(3):
-        moved = xp.mean(policy.divergence(*here, *distribution(x + step)))
-        step = step * xp.clip(xp.sqrt(kl / xp.clip(moved, 1e-12, None)), 0.1, 10.0)
-    return step
+    with_one = [_flat(xp.concat([h, xp.ones_like(h[:1])])) for h in inputs]
+    parts = [xp.reshape(h @ (_flat(delta) * a).T, (-1,)) for h, delta in zip(with_one, deltas)]
+    return xp.concat([*parts, _flat(log_std_slopes) @ a])
 
 
 def _flat(rows: Array) -> Array:

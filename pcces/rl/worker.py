@@ -175,14 +175,13 @@ class EpisodeWorker:
         if not chunk.learn or learning is None:
             return None, (), ()
         seen = Seen(*seen_in(raw.astype(float), np.ones(raw.shape[1]), shared.normalizer.mean))
-        if learning.kind == "observations":
+        if not learning.gradient:
             return observations_only(seen), (), ()
         lesson = lesson_of(
-            self.policy, learning, seen, x, shared.normalizer, raw, steps.actions, steps.rewards, steps.costs, None,
+            self.policy, learning, seen, x, shared.normalizer, raw, steps.actions, steps.rewards, None,
             self.discount, self.simulator.max_steps,
         )  # fmt: skip
-        single = (part.astype(np.float32, copy=False) for part in (lesson.gradient, lesson.information))
-        return lesson._replace(**dict(zip(("gradient", "information"), single))), (), ()
+        return lesson._replace(gradient=lesson.gradient.astype(np.float32, copy=False)), (), ()
 
 
 class EpisodePlayer:

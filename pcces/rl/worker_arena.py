@@ -26,7 +26,7 @@ from pcces.rl.outcome import Outcome
 from pcces.rl.policy import Policy
 from pcces.rl.problem import Problem, regularised
 from pcces.rl.progress import Watch
-from pcces.rl.settings import Start
+from pcces.rl.settings import Start, bolder
 from pcces.rl.worker import Chunk, Episode, EpisodeWorker, Played, Recipe, Search, Shared, member_normals
 from pcces.rl.worker_epoch import laid_out, rounds
 
@@ -110,10 +110,6 @@ class WorkerArena:
     def seeds(self, key: Stream, count: int) -> np.ndarray:
         """Seeds of episodes."""
         return key.generator.integers(2**31, size=count)
-
-    def each(self, function: Callable[[np.ndarray], np.ndarray], rows: np.ndarray) -> np.ndarray:
-        """A function of every row, one after the other."""
-        return np.stack([function(row) for row in rows])
 
     def compiled(
         self, function: Callable[..., Any], everywhere: bool = False, shared: bool = False
@@ -202,7 +198,7 @@ class WorkerArena:
     ) -> Played:
         """An episode of x for each seed."""
         nothing = np.zeros(0, np.float32)
-        self.pool.share(Shared(x, normalizer, Learning("observations", nothing, nothing) if learn else None))
+        self.pool.share(Shared(x, normalizer, Learning(False, nothing) if learn else None))
         return self.play_groups([([Episode(-1, 1, int(s)) for s in seeds], learn, False)], greedy)[0]
 
     def fresh(self, x: np.ndarray, normalizer: Normalizer, episodes: int, seed: int, greedy: bool = False) -> Outcome:
@@ -222,7 +218,7 @@ class WorkerArena:
         _, normalizer = self.blank()
         points = [
             self.policy.init(rng.standard_normal(self.policy.size, dtype=np.float32), start.log_std, start.last_layer)
-            for _ in range(max(start.tries, LOOKS if start.normalise else 1))
+            for _ in range(max(1 if start.bold else start.tries, LOOKS if start.normalise else 1))
         ]
         seeds = [int(v) for v in rng.integers(2**31, size=2)]
         steps = 0.0
@@ -233,6 +229,10 @@ class WorkerArena:
             if lesson is not None:
                 normalizer = update(normalizer, lesson.seen, frozen=np.bool_(False))
         best = 0
+        if start.bold:
+            rivals, more = self._bolder(start, points[0], normalizer, rng)
+            self._failed = 0
+            return rivals, normalizer, steps + more
         if start.tries > 1:
             outcomes = [self._play_point(x, normalizer, seeds).outcome for x in points[: start.tries]]
             steps += float(self.steps(*outcomes))
@@ -240,6 +240,26 @@ class WorkerArena:
             best = int(np.argmin([v[0] + start.rho * np.clip(v[1:], 0, None).sum() for v in y]))
         self._failed = 0
         return points[best], normalizer, steps
+
+    def _bolder(
+        self, start: Start, calm: np.ndarray, normalizer: Normalizer, rng: np.random.Generator
+    ) -> tuple[np.ndarray, float]:
+        """The best of some bold random policies instead of a calm one, if it earns more than luck can explain; and the steps
+        that took."""
+
+        def play(points: Sequence[np.ndarray], episodes: Sequence[tuple[int, int]]) -> Outcome:
+            """Episodes (point, seed), in their order."""
+            self.pool.share(Shared(np.stack(points), normalizer))
+            return self.play_groups([([Episode(-1 - i, 1, s) for i, s in episodes], False, False)])[0].outcome
+
+        shape = start.tries, self.policy.size
+        points = [self.policy.init(z, start.log_std, start.bold) for z in rng.standard_normal(shape, dtype=np.float32)]
+        look = play(points, [(i, int(s)) for i, s in enumerate(rng.integers(2**31, size=start.tries))])
+        rivals = calm, points[int(np.argmax(np.nan_to_num(look.returns, nan=-np.inf)))]
+        seeds = [int(s) for s in rng.integers(2**31, size=start.judged)]
+        test = play(rivals, [(i, s) for i in range(2) for s in seeds])
+        better = bolder(*test.returns.reshape(2, -1))
+        return rivals[int(better)], float(self.steps(look, test))
 
     def blank(self) -> tuple[np.ndarray, Normalizer]:
         """The same structure without content."""

@@ -7,7 +7,6 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from pcces.rl.settings import NOISY
 from pcces.support.jsonable import jsonable
 
 NAMES = {
@@ -19,15 +18,18 @@ NAMES = {
     "cpo": "CPO",
 }
 # Settings that are not part of a name: how large nets are, how they start, how much is played.
-UNSAID = (
-    "hidden", "initial_tries", "last_layer", "episodes", "metric_episodes", "member_episodes", "stride_episodes",
-    "epoch_steps",
-)  # fmt: skip
+UNSAID = ("hidden", "initial_tries", "last_layer", "member_episodes", "epoch_steps")
+EPOCH_STEPS = (
+    30_000  # environment steps that count as an iteration of PCCES; one of CPO, RCPO and PPO-Lagrangian has them
+)
 
 
 @dataclass(frozen=True)
 class Arm:
-    """What `train_seeds` is asked for. Equal arms have equal results, so they are run once."""
+    """What `train_seeds` is asked for. Equal arms have equal results, so they are run once.
+
+    PCCES chooses the size of its batches by its budget, so its iterations stand for EPOCH_STEPS environment steps each.
+    """
 
     task: str
     algorithm: str = "pcces"
@@ -37,6 +39,11 @@ class Arm:
     threshold: float | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     certify_episodes: int | None = None  # where other than usual
+
+    @property
+    def ours(self) -> bool:
+        """Whether it is PCCES as people get it."""
+        return (self.algorithm, self.preset) == ("pcces", "default")
 
     @property
     def label(self) -> str:
@@ -52,20 +59,17 @@ class Arm:
     def name(self) -> str:
         """What it is called within its task.
 
-        >>> Arm("Acrobot-v1", population=80, settings={"mu": 0.1}).name, Arm("CartSafe-v0", settings=NOISY).name
-        ('PCCES, 80 samples, mu 0.1', 'PCCES, noisy preset')
+        >>> Arm("Acrobot-v1", "openes", population=80, settings={"mu": 0.1}).name
+        'OpenES, 80 samples, mu 0.1'
         """
         shown = {name: value for name, value in self.settings.items() if name not in UNSAID}
-        tell = {name: value for name, value in NOISY.items() if name not in UNSAID}  # at any scale
-        preset = ""
-        if tell.items() <= shown.items():
-            preset, shown = ", noisy preset", {name: value for name, value in shown.items() if name not in tell}
         population = f", {self.population} samples" if self.population else ""
-        return self.label + preset + population + "".join(f", {name} {value:g}" for name, value in shown.items())
+        return self.label + population + "".join(f", {name} {value:g}" for name, value in shown.items())
 
     def keywords(self) -> dict[str, Any]:
         """The arguments of `train_seeds`."""
-        given = {"algorithm": self.algorithm, "iterations": self.iterations}
+        given: dict[str, Any] = {"algorithm": self.algorithm}
+        given |= {"steps": self.iterations * EPOCH_STEPS} if self.ours else {"iterations": self.iterations}
         given |= {"preset": self.preset} if self.preset != "default" else {}
         given |= {"population": self.population} if self.population is not None else {}
         given |= {"threshold": self.threshold} if self.threshold is not None else {}
@@ -85,13 +89,13 @@ class Arm:
     def resolved(self) -> dict[str, Any]:
         """Every setting, those included that the arm leaves at their defaults.
 
-        >>> Arm("CartSafe-v0", population=80).resolved()["population"]
+        >>> Arm("CartSafe-v0", "openes", population=80).resolved()["population"]
         80
         """
         from pcces.policies import find_algorithm
 
-        others = ("algorithm", "preset", "threshold", "certify_episodes")
-        given = {name: v for name, v in self.keywords().items() if name not in others}
+        others = ("algorithm", "preset", "threshold", "certify_episodes", "steps")
+        given = {name: v for name, v in self.keywords().items() if name not in others} | {"iterations": self.iterations}
         chosen = find_algorithm(self.algorithm).settings(self.preset, **given)
         return dict(jsonable(chosen.to_dict()))
 

@@ -75,7 +75,7 @@ def outcomes(results: Sequence[ArmResult]) -> Dots:
             if theirs.asked.algorithm != "pcces":
                 share = wins([(ours.values("return"), theirs.values("return"))])
                 label = theirs.asked.label
-                rows.setdefault(ours.place, []).append(Dot(label, *share, COLOURS[label]))
+                rows.setdefault(theirs.place, []).append(Dot(label, *share, COLOURS[label]))
     return Dots(
         "Which ends higher",
         list(rows.items()),
@@ -89,9 +89,9 @@ def split_panels(results: Sequence[ArmResult]) -> list[list[ArmResult]]:
     """Arms that share a panel: of one task, or of one number of samples where the task has several."""
     panels = []
     for on_task in by_task(results).values():
-        sizes = list(dict.fromkeys(result.asked.population for result in on_task))
-        if len(set(sizes) - {None}) > 1:
-            panels += [[result for result in on_task if result.asked.population == size] for size in sizes]
+        sizes = [size for size in dict.fromkeys(result.asked.population for result in on_task) if size is not None]
+        if len(sizes) > 1:  # what has none stands in each
+            panels += [[result for result in on_task if result.asked.population in (size, None)] for size in sizes]
         else:
             panels.append(on_task)
     return panels
@@ -103,8 +103,8 @@ def _charts_of(panel: Sequence[ArmResult], quantity: str, goals: Sequence[LimitL
     if not series:
         return []
     first = panel[0].asked
-    sizes = {result.asked.population for result in panel}
-    samples = f", {first.population} samples" if sizes == {first.population} != {None} else ""
+    sizes = {result.asked.population for result in panel if result.asked.population is not None}
+    samples = f", {min(sizes)} samples" if len(sizes) == 1 else ""
     title = f"{first.task}{samples}: {TITLES.get(quantity, quantity)}"
     return [
         Chart(
@@ -141,7 +141,7 @@ def _series(result: ArmResult, panel: Sequence[ArmResult], quantity: str) -> lis
 def line_name(result: ArmResult, panel: Sequence[ArmResult]) -> str:
     """What tells a line from the others in its panel."""
     arm = result.asked
-    name = result.name.replace(f", {arm.population} samples", "").replace(", noisy preset", "")
+    name = result.name.replace(f", {arm.population} samples", "")
     if len({other.asked.label for other in panel}) == 1 and len(panel) > 1:
         name = name.removeprefix(f"{arm.label}, ")
         if len({other.asked.threshold for other in panel}) > 1:

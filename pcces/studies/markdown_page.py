@@ -31,8 +31,8 @@ Made by `pcces reproduce --page` from the result files, never by hand.
   the middle half of the seeds. Differences are paired by seed, and *higher* or *lower* is said only of an interval without zero. Each stands for itself: of forty differences that
   are none, about one will look *lower*; what is clear of all together is said, too.
 - **Verdicts** are computed: *reproduced*, *exceeded* (better than the paper's), *not reached*, *not run at full scale*. A mark is reached if the mean over seeds is, to four digits.
-- **Steps** leave out the 8 episodes of each of 1024 random policies (256 with the preset noisy, none on PyBullet's) from which an evolution strategy picks its first one. **Times**
-  are those of all seeds of an arm (an algorithm on a task with its settings), side by side.
+- **Steps** of OpenES and ASEBO leave out the 8 episodes of each of 1024 random policies (none on PyBullet's) from which they pick their first one. **Times** are
+  those of all seeds of an arm (an algorithm on a task with its settings), side by side.
 """
 ABOUT = "about.md"  # in the folder of results: what is to be said of these
 

@@ -52,7 +52,7 @@ def keep(experiments: Iterable[Experiment], store: Store) -> list[Path]:
 
 
 def _length(run: Path) -> int:
-    return int(read_config(run)["settings"]["iterations"])
+    return int(read_config(run).get("steps") or 0)  # one of before there were budgets gives way
 
 
 def films(store: Store, say: Callable[[str], None] = lambda text: None) -> list[Section]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pcces.rl.settings import NOISY
 from pcces.studies.arms import Arm
 from pcces.studies.experiment import Experiment
 
@@ -29,7 +28,6 @@ SAFE_RIVALS = ("cpo", "rcpo", "ppo-lag")  # those that know of costs, which the 
 SCALES = ("paper", "quick")
 QUICK_SEEDS, QUICK_ITERATIONS, QUICK_TEST = 2, 30, 50
 SLOW_ITERATIONS, SLOW_TEST = 2, 4  # of simulators, whose episodes are slow
-QUICK_NOISY = {"episodes": 16, "metric_episodes": 16, "member_episodes": 1, "initial_tries": 1}
 QUICK_EPOCH = {"epoch_steps": 5_000}
 TOO_SLOW = (
     "Walker2DBulletEnv-v0",
@@ -71,8 +69,6 @@ def quick(arm: Arm) -> Arm:
     >>> arm.iterations, arm.certify_episodes
     (30, 50)
     """
-    if arm.settings.items() >= NOISY.items():
-        arm = replace(arm, population=min(arm.population or 16, 16), settings=arm.settings | QUICK_NOISY)
     if arm.task in (*BULLET, *NAVIGATION):
         if arm.algorithm in SAFE_RIVALS:
             arm = replace(arm, settings=arm.settings | QUICK_EPOCH)

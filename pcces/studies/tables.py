@@ -16,8 +16,7 @@ from pcces.studies.statistics import interquartile_mean, mean_interval, verdict
 Rows = list[list[str]]
 AT_A_GLANCE = (
     "Mean return of the policies returned; how many of them are certified to keep the limit; share of training iterations whose policy"
-    " (not the samples tried around it) is over the limit. An iteration of PCCES plays more steps than one of the others: the tables below"
-    " say how many."
+    " (not the samples tried around it) is over the limit. The tables below say how many steps each played."
 )
 
 

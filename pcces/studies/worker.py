@@ -62,7 +62,8 @@ def work(arm: Arm, seeds: list[int], store: Store, measures: list[str], **engine
 
         def progress(runs: list[Run], together: list[int] = together) -> None:
             far.update(dict.fromkeys(together, len(runs[0].metrics["iteration"])))
-            say(done=sum(far.values()) / len(seeds))
+            share = arm.iterations / runs[0].config["settings"]["iterations"]  # PCCES's may be of more steps, or fewer
+            say(done=sum(far.values()) / len(seeds) * share)
 
         say(done=sum(far.values()) / len(seeds))
         if not done:

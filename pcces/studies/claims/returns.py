@@ -44,7 +44,7 @@ def higher_on_most(experiment: Experiment, results: Sequence[ArmResult]) -> Find
     finding = nowhere_lower(experiment, results)
     by_place: dict[str, list[bool]] = {}
     for comparison in filter(_is_rival, comparisons(results)):
-        by_place.setdefault(comparison.ours.place, []).append(verdict(comparison.gap) == "higher")
+        by_place.setdefault(comparison.theirs.place, []).append(verdict(comparison.gap) == "higher")
     if not by_place:
         return finding
     best = [place for place, higher in by_place.items() if all(higher)]
@@ -98,9 +98,9 @@ def _by_rival(several: Sequence[Comparison]) -> dict[str, list[Comparison]]:
 
 def _beside(name: str, several: Sequence[Comparison], briefly: bool = False) -> ClaimPart:
     words = [verdict(comparison.gap) for comparison in several]
-    lower = [f"{c.ours.place} ({c.gap})" for c, word in zip(several, words) if word == "lower"]
+    lower = [f"{c.theirs.place} ({c.gap})" for c, word in zip(several, words) if word == "lower"]
     mostly = [
-        f"{c.ours.place} ({seeds})"
+        f"{c.theirs.place} ({seeds})"
         for c, word in zip(several, words)
         if word != "lower" and (seeds := lower_on_most(c.ours.returns, c.theirs.returns))
     ]

@@ -1,4 +1,4 @@
-"""One iteration of PCCES, in an arena made up: what is played, on which seeds, and what comes of it."""
+"""One iteration with a population, in an arena made up: what is played, on which seeds, and what comes of it."""
 
 import itertools
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pcces.envs.task import Discrete
-from pcces.rl import step
+from pcces.rl import population
 from pcces.rl.algorithm import PCCES
 from pcces.rl.lesson import Lesson
 from pcces.rl.normalizer import Seen, identity
@@ -14,8 +14,9 @@ from pcces.rl.policy import Policy
 from pcces.rl.problem import Problem
 
 POLICY = Policy(2, Discrete(2), ())
-FEW = dict(population=4, episodes=3, metric_episodes=5, member_episodes=2, warm_up=0, sigma0=0.5, hidden=(), l2=0.0)
-PLAIN = FEW | dict(kl=0.0, surrogate="updates", normalise=False)
+FEW = dict(population=4, episodes=3, metric_episodes=5, member_episodes=2, warm_up=0, sigma0=0.5, sigma_max=2.0)
+FEW |= dict(hidden=(), l2=0.0)
+PLAIN = FEW | dict(surrogate="updates", normalise=False)
 
 
 class Table:
@@ -30,17 +31,11 @@ class Table:
     def keys(self, key, k, count):
         return [key] * count
 
-    def following(self, key):
-        return key
-
     def normals(self, key, rows, width):
         return np.random.default_rng(key).standard_normal((rows, width))
 
     def seeds(self, key, count):
         return np.array([next(self.count) for _ in range(count)])
-
-    def each(self, function, rows):
-        return np.stack([function(row) for row in rows])
 
     def play(self, groups, normalizer, learning=None):
         self.played.append(groups)
@@ -62,7 +57,7 @@ class Table:
 
 
 def started(settings, x=1.0):
-    return step.start(np.full(POLICY.size, x), identity(np.zeros(2)), 1, settings)
+    return population.start(np.full(POLICY.size, x), identity(np.zeros(2)), 1, settings)
 
 
 def bowl(x, seed):
@@ -71,9 +66,9 @@ def bowl(x, seed):
 
 @pytest.mark.parametrize("paired", [True, False])
 def test_what_is_compared_plays_the_same_episodes_and_all_else_episodes_of_its_own(paired):
-    settings = PCCES.settings(**PLAIN, common_random_numbers=paired)
+    settings = PCCES.settings("paper", **PLAIN, common_random_numbers=paired)
     arena, learner = Table(bowl), started(settings)
-    after, metrics = step.step(arena, settings, learner, 0)
+    after, metrics = population.step(arena, settings, learner, 0)
     ((sampled, own), (trial,)) = arena.played
     directions = (sampled.points - learner.es.x) / learner.es.sigma_es
     assert np.allclose(directions[:2], -directions[2:]) and np.all(own.points == learner.es.x)
@@ -83,19 +78,19 @@ def test_what_is_compared_plays_the_same_episodes_and_all_else_episodes_of_its_o
         assert list(trial.seeds) == [4, 5, 6]
     else:
         assert list(np.concatenate([sampled.seeds, own.seeds, trial.seeds])) == list(range(16))
-    assert (sampled.learn, own.learn) == (True, False)  # the surrogate of kl=0 is of the samples alone
+    assert (sampled.learn, own.learn) == (True, False)  # the surrogate is of the samples alone
     assert metrics["steps"] == 16 and np.array_equal(metrics["own"], metrics["samples"])
     assert bool(metrics["success"]) and np.array_equal(after.es.x, trial.points[0])
 
 
 def test_the_incumbent_is_judged_by_as_many_episodes_as_the_trial_point_and_with_its_weights():
-    settings = PCCES.settings(**PLAIN | {"l2": 0.1}, doubt=0.0, shaping="raw")
+    settings = PCCES.settings("paper", **PLAIN | {"l2": 0.1}, common_random_numbers=True)
 
     def by_seed(x, seed):
         return np.array([float(seed), -1.0])
 
     arena, learner = Table(by_seed), started(settings)
-    _, metrics = step.step(arena, settings, learner, 0)
+    _, metrics = population.step(arena, settings, learner, 0)
     x_trial = arena.played[1][0].points[0]
     assert metrics["f"] == pytest.approx(5 + 0.1 * POLICY.size)  # seeds 4 to 6: the other two are for the metrics alone
     assert metrics["trial_f"] == pytest.approx(5 + 0.1 * x_trial @ x_trial)
@@ -105,53 +100,31 @@ def test_the_incumbent_is_judged_by_as_many_episodes_as_the_trial_point_and_with
 
 @pytest.mark.parametrize(("how", "expected"), [("fresh", [5.0, 6.0, 7.0]), ("kept", [5.0, 5.0, 5.0])])
 def test_a_kept_incumbent_is_the_estimate_of_earlier_iterations(how, expected):
-    settings = PCCES.settings(**PLAIN, incumbent=how, doubt=0.0)
+    settings = PCCES.settings("paper", **PLAIN, incumbent=how)
     worth = {}
     arena, learner = Table(lambda x, seed: np.array([worth["now"], -1.0])), started(settings)
     values = []
     for worth["now"] in (5.0, 6.0, 7.0):  # no point is better than another
-        learner, metrics = step.step(arena, settings, learner, 0)
+        learner, metrics = population.step(arena, settings, learner, 0)
         values.append(float(metrics["f"]))
     assert values == expected
 
 
-def lesson_of(gradient):
-    """Of a policy of one layer whose Fisher information is one, in factors."""
-    information = np.concatenate([np.eye(3).ravel(), np.eye(2).ravel()]) * 10
-    seen = Seen(np.float64(10), np.zeros(2), np.full(2, 10.0))
-    return Lesson(seen, gradient, information, np.eye(7), np.zeros(7), np.zeros((2, 0)))
-
-
-@pytest.mark.parametrize("best", range(4))
-def test_of_the_lengths_of_the_natural_step_the_one_that_does_best_is_taken(best):
-    settings = PCCES.settings(**FEW, kl=0.5, stride_episodes=2, recombination="none")
+def test_the_surrogate_and_what_was_seen_are_remembered():
+    settings = PCCES.settings("paper", **FEW)
     gradient = np.arange(1.0, 1 + POLICY.size)
-    tried = []
-
-    def function(x, seed):
-        if len(arena.played) == 2:
-            tried.append((len(tried) // 2, seed))
-            return np.array([abs(tried[-1][0] - best), -1.0])
-        return bowl(x, seed)
-
-    arena, learner = Table(function, lesson_of(gradient)), started(settings)
-    after, metrics = step.step(arena, settings, learner, 0)
-    (sampled, own), (several,), (trial,) = arena.played
-    assert sampled.learn and own.learn and len(several.points) == len(step.STRIDES)
-    assert [seed for _, seed in tried] == [9, 10] * 4  # the same for all, and no others' own
-    strides = (several.points - learner.es.x) / learner.es.sigma
-    assert np.allclose(strides, np.outer(step.STRIDES, strides[-1])) and strides[-1] @ gradient > 0
-    assert np.array_equal(trial.points[0], several.points[best])
-    assert metrics["d"] == pytest.approx(step.STRIDES[best] * np.linalg.norm(strides[-1]))
-    assert metrics["steps"] == 8 + 5 + 8 + 3
+    seen = Seen(np.float64(10), np.zeros(2), np.full(2, 10.0))
+    arena, learner = Table(bowl, Lesson(seen, gradient, np.eye(7), np.zeros(7))), started(settings)
+    after, metrics = population.step(arena, settings, learner, 0)
     assert np.array_equal(after.strategy.archive[0], gradient / np.linalg.norm(gradient))
     assert after.normalizer.count == 10 and np.all(after.normalizer.std == 1)
+    assert metrics["d"] > 0 and metrics["steps"] == 8 + 5 + 3
 
 
 def test_where_every_episode_failed_there_is_no_lesson_and_the_search_stays():
-    settings = PCCES.settings(**FEW, kl=0.5)
+    settings = PCCES.settings("paper", **FEW, restoration="merit", shaping="rank")
     arena, learner = Table(lambda x, seed: np.array([np.inf, np.inf])), started(settings)
-    after, metrics = step.step(arena, settings, learner, 0)
+    after, metrics = population.step(arena, settings, learner, 0)
     assert not metrics["success"] and metrics["d"] == 0
     assert np.array_equal(after.es.x, learner.es.x) and after.es.sigma < learner.es.sigma
     assert np.array_equal(after.normalizer.std, learner.normalizer.std) and after.normalizer.count == 0
