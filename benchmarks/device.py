@@ -22,6 +22,7 @@ import jax.numpy as jnp
 HIDDEN = {"4-10-2": (10,), "4-10-10-2": (10, 10)}
 STEPS = 200
 SIGMA, RATE = 0.1, 0.05
+ESTIMATES = dict(episodes=32, metric_episodes=32)  # of the incumbent and of the trial point
 
 
 def best_time(run, rounds, state):
@@ -100,8 +101,8 @@ def ours(args):
     from pcces.rl.algorithm import PCCES
     from pcces.rl.device_arena import DeviceArena
     from pcces.rl.policy import Policy
+    from pcces.rl.population import program
     from pcces.rl.problem import problem_for
-    from pcces.rl.step import program
 
     configure()
     for net, hidden in ((net, HIDDEN[net]) for net in args.nets):
@@ -114,9 +115,9 @@ def ours(args):
                 measured("pcces rollout, plain ES", net, population, situation, args.generations, seconds, steps)
                 if args.plain:
                     continue
-                for episodes in (1, PCCES.settings().member_episodes):
+                for episodes in (1, 4):
                     settings = PCCES.settings(
-                        population=population, hidden=hidden, initial_tries=1, member_episodes=episodes
+                        "paper", population=population, hidden=hidden, member_episodes=episodes, **ESTIMATES
                     )
                     arena = DeviceArena(task, policy, problem_for(task, settings.mu), settings.discount)
                     engine = DeviceEngine(program(arena, settings), [0])
@@ -130,7 +131,7 @@ def split(args):
     """The parts of one PCCES iteration, each alone in a compiled loop, in microseconds."""
     from pcces.engines.device import compiled, configure
     from pcces.engines.keys import key
-    from pcces.rl import step
+    from pcces.rl import population as paper
     from pcces.rl.algorithm import PCCES
     from pcces.rl.device_arena import observed
     from pcces.rl.lesson import lesson_of
@@ -144,11 +145,11 @@ def split(args):
     task = tasks()["full"]
     normalizer = identity(jnp.zeros(4))
     for population in args.populations:
-        settings = PCCES.settings(population=population, initial_tries=1, member_episodes=1)
+        settings = PCCES.settings("paper", population=population, **ESTIMATES)
         policy = Policy(4, task.actions, settings.hidden)
         problem = problem_for(task, 0.0)
-        learner = step.start(jnp.zeros(policy.size), normalizer, len(problem.names), settings)
-        learning = step.learning(learner, problem, settings)
+        learner = paper.start(jnp.zeros(policy.size), normalizer, len(problem.names), settings)
+        learning = paper.learning(learner, settings)
         looks, episodes = settings.metric_episodes, settings.episodes
         columns = 0.1 * jax.random.normal(key(0), (policy.size, population + looks))
         archive = jax.random.normal(key(1), (settings.m, policy.size))
@@ -164,14 +165,13 @@ def split(args):
             return rollout(task, policy, x, normalizer, keys)[0].returns.sum()
 
         def surrogate(x, played=trajectory, policy=policy, settings=settings, learner=learner, learning=learning):
-            observations, costs = (jnp.moveaxis(a, 1, 0) for a in (played.observations, played.costs))
             lesson = lesson_of(
-                policy, learning, observed(played, normalizer.mean), x, normalizer, observations,
-                jnp.moveaxis(played.actions, 0, -2), played.rewards, costs, played.alive.astype(jnp.float32),
+                policy, learning, observed(played, normalizer.mean), x, normalizer, jnp.moveaxis(played.observations, 1, 0),
+                jnp.moveaxis(played.actions, 0, -2), played.rewards, played.alive.astype(jnp.float32),
                 settings.discount, task.max_steps,
             )  # fmt: skip
-            guide, stride, critic = step.guidance(policy, learner, lesson, settings)
-            return guide.sum() + stride.sum() + critic.weights.sum()
+            guide, critic = paper.guidance(learner, lesson, settings)
+            return guide.sum() + critic.weights.sum()
 
         def basis(rows):
             return orthonormal_rows(rows)[0].sum()

@@ -2,9 +2,9 @@
 
     make bench-engines            # writes the tables of docs/engines.md
 
-An iteration of PCCES is timed: population 240, the episodes of its members, of the incumbent and of the trial point. Only
-steps of episodes that had not ended count. The vector environments step the same environments, with the same policy applied to all
-of them at once, and nothing else: no search, no surrogate gradients.
+An iteration of PCCES with the preset `paper` is timed: population 240, the episodes of its members, of the incumbent and of
+the trial point. Only steps of episodes that had not ended count. The vector environments step the same environments, with
+the same policy applied to all of them at once, and nothing else: no search, no surrogate gradients.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from pcces.envs.simulator import simulator
 from pcces.rl.algorithm import PCCES
 from pcces.rl.normalizer import Normalizer, identity, normalise
 from pcces.rl.policy import Policy, forward
+from pcces.rl.population import program, search, start
 from pcces.rl.problem import problem_for
-from pcces.rl.step import program, search, start
 from pcces.support.trees import stacked
 
 SETTINGS = dict(
     population=240, hidden=(64, 64), initial_tries=1, last_layer=0.3, warm_up=0, sigma_es0=0.05, sigma0=1e-6,
-    sigma_max=1e-5,
+    sigma_min=0.0, sigma_max=1e-5,
 )  # fmt: skip
 EPISODES = {
     "CartPole-v1": dict(member_episodes=2, episodes=32, metric_episodes=32),
@@ -59,7 +59,7 @@ def on_workers(name: str, kind: str, workers: int, balanced: bool, iterations: i
     else:
         from pcces.engines.processes import LocalPool as Pool
     sim = simulator(name)
-    settings = PCCES.settings(**SETTINGS, **EPISODES[name])
+    settings = PCCES.settings("paper", **SETTINGS, **EPISODES[name])
     policy = Policy(sim.observation_size, sim.actions, settings.hidden)
     problem, pool = problem_for(sim, settings.mu), functools.partial(Pool, workers=workers)
     arena = WorkerArena(sim, policy, problem, settings.discount, pool, search(settings))
@@ -89,7 +89,7 @@ def on_device(name: str, balanced: bool, iterations: int) -> dict:
 
     configure()
     task = make(name)
-    settings = PCCES.settings(**SETTINGS, **EPISODES[name])
+    settings = PCCES.settings("paper", **SETTINGS, **EPISODES[name])
     policy = Policy(task.observation_size, task.actions, settings.hidden)
     arena = DeviceArena(task, policy, problem_for(task, settings.mu), settings.discount)
     engine = DeviceEngine(program(arena, settings), [0])

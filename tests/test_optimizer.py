@@ -86,7 +86,9 @@ def test_a_resumed_search_goes_on_to_the_same_bits(case, noise, tmp_path):
     opt = pcces.Optimizer.load(path)
     assert opt.stop() == whole.stop() != ""
     others, proposals, samples = {"start", "certify"}, {"propose"}, {"sample", "trial"}
-    by_processes = ("strategy" not in CASES[case] and "samples" not in CASES[case]) or CASES[case].get("strategy") == "gp"
+    by_processes = ("strategy" not in CASES[case] and "samples" not in CASES[case]) or CASES[case].get(
+        "strategy"
+    ) == "gp"
     handed_over = noise == 0 and by_processes
     assert phases == others | (proposals if by_processes else samples) | (samples if handed_over else set())
     same_result(opt.result, whole.result)

@@ -10,10 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import simulators  # noqa: F401  registers the tests' environments
-from small import BATCH
+from small import BATCH, POPULATION
 
 from pcces.engines.arena import Group
-from pcces.engines.device import DeviceEngine, alone
+from pcces.engines.device import alone
 from pcces.engines.keys import key
 from pcces.engines.processes import LocalPool
 from pcces.engines.stepwise import StepwiseEngine
@@ -21,7 +21,7 @@ from pcces.envs import make
 from pcces.envs.lookup import resolve
 from pcces.envs.simulator import simulator
 from pcces.policies import train
-from pcces.rl import worker_arena
+from pcces.rl import population, worker_arena
 from pcces.rl.algorithm import PCCES
 from pcces.rl.device_arena import DeviceArena
 from pcces.rl.lesson import joined
@@ -40,13 +40,11 @@ SMALL = dict(
     hidden=(5, 4), restoration="merit", constraint_z=2.0, doubt=0.5, common_random_numbers=True, shaping="rank",
     beta=20.0, growth=1.05, sigma0=1.0, sigma_max=2.0,
 )  # fmt: skip
-BOTH = pytest.mark.parametrize("preset", [SMALL, BATCH], ids=["population", "batch"])
+BOTH = pytest.mark.parametrize("settings", [SMALL, BATCH], ids=["population", "batch"])
 
 
 def leaves(tree):
-    if hasattr(tree, "_fields"):
-        return [leaf for part in tree for leaf in leaves(part)]
-    return [np.asarray(tree)]
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(tree)]
 
 
 def same(a, b):
@@ -70,18 +68,20 @@ def trained(sim, iterations=4, pool=None, **options):
         engine.arena.close()
 
 
+@BOTH
 @pytest.mark.parametrize("name", ["CartPole-v1", "Pendulum-v1"])
-def test_one_worker_or_two_give_the_same_bits(name):
+def test_one_worker_or_two_give_the_same_bits(name, settings):
     sim = simulator(name, max_steps=60)
-    one, metrics = trained(sim, pool=functools.partial(LocalPool, workers=1), seeds=(3, 4))
-    two, others = trained(sim, pool=functools.partial(LocalPool, workers=2), seeds=(3, 4))
+    one, metrics = trained(sim, pool=functools.partial(LocalPool, workers=1), seeds=(3, 4), **settings)
+    two, others = trained(sim, pool=functools.partial(LocalPool, workers=2), seeds=(3, 4), **settings)
     assert same(one, two) and all(same(metrics[key], others[key]) for key in metrics)
-    alone, _ = trained(sim, seeds=(4,))
+    alone, _ = trained(sim, seeds=(4,), **settings)
     assert np.array_equal(alone.es.x[0], one.es.x[1])  # a seed's run does not depend on its neighbours
 
 
-def test_states_keep_their_types_and_move():
-    engine = engine_for(simulator("Pendulum-v1", max_steps=40))
+@BOTH
+def test_states_keep_their_types_and_move(settings):
+    engine = engine_for(simulator("Pendulum-v1", max_steps=40), **settings)
     try:
         first = engine.start()
         after, metrics = engine.advance(first, 5)
@@ -95,51 +95,48 @@ def test_states_keep_their_types_and_move():
     assert int(after.es.k[0]) == 5 and not np.array_equal(first.es.x, after.es.x)
 
 
-def test_going_on_from_a_state_is_the_same_as_not_having_stopped():
+@BOTH
+def test_going_on_from_a_state_is_the_same_as_not_having_stopped(settings):
     sim = simulator("CartPole-v1", max_steps=50)
-    engine = engine_for(sim)
+    engine = engine_for(sim, **settings)
     try:
         half, _ = engine.advance(engine.start(), 2)
     finally:
         engine.arena.close()
-    engine = engine_for(sim)
+    engine = engine_for(sim, **settings)
     try:
         resumed, _ = engine.advance(half, 3)
     finally:
         engine.arena.close()
-    assert same(resumed, trained(sim, 5)[0])
+    assert same(resumed, trained(sim, 5, **settings)[0])
 
 
 @pytest.mark.parametrize("name", ["CartSafe-v0", "Pendulum-v1"])
 def test_workers_learn_from_an_episode_what_the_device_learns(name):
     task, batch = make(name), 3
-    settings = PCCES.settings(hidden=(5, 4), kl_measured=True, memory=1.0, m=2)
+    settings = PCCES.settings("paper", hidden=(5, 4))
     policy = Policy(task.observation_size, task.actions, settings.hidden)
     rng = np.random.default_rng(0)
     x = rng.normal(size=policy.size).astype(np.float32) / 3
     problem = problem_for(task, settings.mu)
     normalizer = identity(np.zeros(task.observation_size, np.float32))
-    learner = step.start(jnp.asarray(x), identity(jnp.zeros(task.observation_size)), len(problem.names), settings)
-    weights = jnp.asarray(rng.normal(size=learner.critic.weights.shape), jnp.float32)
-    archive = jnp.eye(2, policy.size)
-    learner = learner._replace(
-        critic=learner.critic._replace(weights=weights), strategy=learner.strategy._replace(archive=archive)
-    )
-    learning = step.learning(learner, problem, settings)
+    start = population.start(jnp.asarray(x), identity(jnp.zeros(task.observation_size)), len(problem.names), settings)
+    weights = jnp.asarray(rng.normal(size=start.critic.weights.shape), jnp.float32)
+    learner = start._replace(critic=start.critic._replace(weights=weights))
+    learning = population.learning(learner, settings)
     arena = DeviceArena(task, policy, problem, settings.discount)
 
     def on_device(keys):
         _, lesson = arena.play([Group(jnp.asarray(x)[None], keys, learn=True)], learner.normalizer, learning)
         columns = jnp.broadcast_to(jnp.asarray(x)[:, None], (policy.size, batch))
         steps = rollout(task, policy, columns, learner.normalizer, keys, record=True)[1]  # the same, step by step
-        return steps, step.guidance(policy, learner, lesson, settings)
+        return steps, lesson
 
-    played, (gradient, stride, critic) = alone(on_device)(jax.random.split(key(0), batch))
+    played, device = alone(on_device)(jax.random.split(key(0), batch))
 
     sim, _ = resolve(name, "local")
     worker = EpisodeWorker(sim, policy, settings.discount)
-    numbers = learning._replace(critic=np.asarray(weights), prices=np.asarray(learning.prices))
-    shared = Shared(x, normalizer, numbers)
+    shared = Shared(x, normalizer, learning._replace(critic=np.asarray(weights)))
     lessons = []
     for b in range(batch):
         alive = np.asarray(played.alive[:, b]) > 0
@@ -149,32 +146,17 @@ def test_workers_learn_from_an_episode_what_the_device_learns(name):
         actions = np.asarray(played.actions[..., b])[alive].T
         steps = Steps(observations, actions, rewards, costs, observations[:, -1], False)
         lessons.append(worker._learnt(Chunk((), learn=True), shared, x, steps)[0])
-    together = joined(lessons)
-    scale = np.abs(together.gradient).max()
-    np.testing.assert_allclose(gradient, together.gradient, rtol=1e-3, atol=1e-4 * scale)
-    np.testing.assert_allclose(critic.gram, together.gram, rtol=1e-3, atol=1e-4 * np.abs(together.gram).max())
-    np.testing.assert_allclose(critic.moment, together.moment, rtol=1e-3, atol=1e-4 * np.abs(together.moment).max())
-    assert together.states.shape == (task.observation_size, batch * surrogate.STATES)
-    _, here, _ = step.guidance(policy, learner, together, settings)
-    np.testing.assert_allclose(stride, here, rtol=2e-2, atol=2e-2 * np.abs(here).max())
-
-
-def test_what_is_measured_and_remembered_goes_into_the_step():
-    alone = dict(recombination="none", stride_episodes=0, warm_up=2)  # two iterations at one point
-    plain, remembering, measuring = (
-        trained(simulator("tests/Line-v0"), 2, **alone, kl_measured=measured, memory=memory)[1]["d"][0]
-        for measured, memory in ((False, 0.0), (False, 1.0), (True, 0.0))
-    )
-    assert remembering[0] == pytest.approx(plain[0], rel=1e-5)
-    assert remembering[1] != pytest.approx(plain[1], rel=1e-3)
-    assert measuring[0] != pytest.approx(plain[0], rel=1e-3)
+    workers = joined(lessons)
+    assert workers.seen.count == device.seen.count == np.sum(played.alive)
+    for sums in ("gradient", "gram", "moment"):
+        theirs, ours = getattr(device, sums), getattr(workers, sums)
+        np.testing.assert_allclose(theirs, ours, rtol=1e-3, atol=1e-4 * np.abs(ours).max(), err_msg=sums)
 
 
 def test_training_on_workers_learns():
     """A point on a line learns to stay at 0: worth -1 an episode instead of -20."""
-    _, metrics = trained(
-        simulator("tests/Line-v0"), 40, population=16, initial_tries=1, last_layer=0.3, sigma0=0.5, log_std=-1.0
-    )
+    wide = SMALL | dict(population=16, initial_tries=1, last_layer=0.3, sigma0=0.5, log_std=-1.0)
+    _, metrics = trained(simulator("tests/Line-v0"), 40, **wide)
     returns = metrics["return"][0]
     assert returns[-5:].mean() > -8 > returns[:3].mean()
 
@@ -243,7 +225,7 @@ def test_failed_episodes_make_a_policy_infeasible_never_better():
 def test_worker_and_device_agree_on_a_policys_returns():
     """Gymnasium's CartPole in a worker, ours on the device: the same mean return, length and entropy of one policy."""
     task, sim, episodes = make("CartPole-v1"), simulator("CartPole-v1"), 1000
-    engine = engine_for(sim, hidden=(10, 10))
+    engine = engine_for(sim, **SMALL | {"hidden": (10, 10)})
     x = np.random.default_rng(9).standard_normal(engine.arena.policy.size).astype(np.float32)
     normalizer = identity(np.zeros(4, np.float32))._replace(std=np.array([0.5, 0.5, 0.1, 0.5], np.float32))
     try:
@@ -263,8 +245,8 @@ def test_worker_and_device_agree_on_a_policys_returns():
 def test_long_evaluations_say_how_far_they_are(capsys, monkeypatch):
     monkeypatch.setattr(worker_arena, "PIECE", 4)
     run = train(
-        "CartPole-v0", engine="local", workers=1, iterations=1, population=4, episodes=2, metric_episodes=2,
-        member_episodes=1, certify_episodes=4, initial_tries=1, hidden=(2,), progress=False, report=False,
+        "CartPole-v0", engine="local", workers=1, progress=False, report=False,
+        **POPULATION | dict(iterations=1, population=4, certify_episodes=4),
     )  # fmt: skip
     capsys.readouterr()
     quiet = run.evaluate(10, progress=False)
@@ -292,29 +274,3 @@ def test_points_played_together_are_each_point_alone():
         assert not same(together[0], together[1])
     finally:
         engine.arena.close()
-
-
-@pytest.mark.parametrize("where", ["device", "workers"])
-def test_the_surrogate_knows_what_costs_are_priced_at(where):
-    def surrogates(prices, **settings):
-        """What an iteration remembers, at each of these prices."""
-        if where == "workers":
-            sim = replace(simulator("pcces/CartSafe-v0"), thresholds=(30.0,))
-            engine = engine_for(sim, initial_tries=1, **settings)
-            arena = engine.arena
-        else:
-            task, chosen = make("CartSafe-v0"), PCCES.settings(**{**SMALL, "initial_tries": 1, **settings})
-            policy, problem = Policy(task.observation_size, task.actions, chosen.hidden), problem_for(task, chosen.mu)
-            arena = DeviceArena(task, policy, problem, chosen.discount)
-            engine = DeviceEngine(step.program(arena, chosen), [0])
-        try:
-            start = engine.start()
-            states = [engine.advance(start._replace(prices=0 * start.prices + price), 1)[0] for price in prices]
-        finally:
-            arena.close()
-        return [np.asarray(state.strategy.archive[0, 0]) for state in states]
-
-    cheap, dear = surrogates((0.1, 10.0))
-    assert not np.allclose(cheap, dear, atol=1e-3)
-    if where == "workers":  # both engines ask the same function; to compile a second program would show nothing new
-        np.testing.assert_array_equal(*surrogates((0.1, 10.0), restoration="none"))
