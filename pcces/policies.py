@@ -68,16 +68,18 @@ def train(
     certificate need not trust that rare large costs were seen.
 
     `algorithm` is "pcces" or one of the baselines it is compared with: "openes", "asebo", "ppo-lag", "rcpo", "cpo". All
-    leave the same folder, metrics, report and certificate. An iteration of the last three is an epoch of `epoch_steps`
-    environment steps; the others try a `population` of policies, 40 unless told otherwise.
+    leave the same folder, metrics, report and certificate. An iteration of pcces and of the last three plays a batch of
+    `epoch_steps` environment steps with one policy (pcces chooses how many by the budget, unless told); openes, asebo and
+    the presets `paper` and `paper-literal` of pcces try a `population` of policies, 40 unless told otherwise.
 
-    Further keywords are the algorithm's settings (`pcces.rl.settings.Settings`; for the baselines the class in their file
-    of `pcces.baselines`), or `entropy_bounds`, `confidence`, `certify_episodes`, `progress`, `callback` and `report`.
-    Baselines know no entropy bounds, so theirs are infinite unless given.
+    Further keywords are the algorithm's settings (`pcces.rl.settings.BatchSettings`; for the presets of the paper
+    `PopulationSettings`, for the baselines the class in their file of `pcces.baselines`), or `entropy_bounds`, `confidence`,
+    `certify_episodes`, `progress`, `callback` and `report`. Baselines know no entropy bounds, so theirs are infinite unless
+    given.
 
     Many parameters: what people ask for most has a name here; `pcces.rl.request.Request` has all of them.
 
-    >>> run = train("CartPole-v0", iterations=3, population=8, certify_episodes=50, initial_tries=4, warm_up=1)
+    >>> run = train("CartPole-v0", steps=8_000, certify_episodes=50)
     >>> run.certificate.holds, len(run.metrics["return"])
     (True, 3)
     """
@@ -102,7 +104,7 @@ def train_seeds(
     `report=False` leaves out the HTML pages, which take seconds. `callback(runs)` is called after every iteration, or every
     few where they are short.
 
-    >>> runs = train_seeds("CartPole-v0", range(2), iterations=2, population=8, certify_episodes=50, initial_tries=4)
+    >>> runs = train_seeds("CartPole-v0", range(2), steps=8_000, certify_episodes=50)
     >>> [run.config["seed"] for run in runs]
     [0, 1]
     """
@@ -114,7 +116,7 @@ def train_seeds(
 def prepare(task: str | Task | Simulator, seeds: Sequence[int], algorithm: str = "pcces", **asked: Any) -> Training:
     """Check everything that can be checked before any work, and make the runs of `train_seeds`, ready to go.
 
-    >>> prepare("CartPole-v0", [0], population=7)
+    >>> prepare("CartPole-v0", [0], preset="paper", population=7)
     Traceback (most recent call last):
     ...
     ValueError: population must be an even number of at least 4 (directions come in mirrored pairs), got 7

@@ -20,7 +20,7 @@ def write(runs: Sequence[ReportedRun], path: str | Path, film: Filming | None = 
 
     >>> import tempfile
     >>> import pcces
-    >>> run = pcces.train("CartPole-v0", iterations=3, population=8, certify_episodes=50, initial_tries=4, warm_up=1)
+    >>> run = pcces.train("CartPole-v0", steps=8_000, certify_episodes=50)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write([run], folder + "/report.html").name
     'report.html'

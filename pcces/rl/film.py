@@ -44,7 +44,7 @@ def film(run: Run, seed: int = 0, greedy: bool = False, width: int | None = None
     """Play one episode of the run's policy and draw it, at the task's natural speed, in so many pixels (None: as it comes).
 
     >>> from pcces.policies import train
-    >>> run = train("CartPole-v0", iterations=3, population=8, certify_episodes=50, initial_tries=4, warm_up=1)
+    >>> run = train("CartPole-v0", steps=8_000, certify_episodes=50)
     >>> made = film(run, seed=3)
     >>> made.steps == made.total and made.gif[:6]
     b'GIF89a'

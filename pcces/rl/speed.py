@@ -28,9 +28,8 @@ def measure(make: Callable[[], Training], seconds: float = 5.0) -> Speed:
     """Train for about so many seconds, and throw away what was learnt. Making the training is timed, too.
 
     >>> from pcces.policies import prepare
-    >>> few = dict(population=8, initial_tries=4, episodes=4, metric_episodes=4)
-    >>> speed = measure(lambda: prepare("CartPole-v0", [0], **few), seconds=0.1)
-    >>> speed.engine, speed.first > speed.iteration > 0 and speed.steps > 0
+    >>> speed = measure(lambda: prepare("CartPole-v0", [0], steps=8_000), seconds=0.1)
+    >>> speed.engine, min(speed.first, speed.iteration, speed.steps) > 0
     ('device', True)
     """
     if not seconds > 0:
