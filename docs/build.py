@@ -115,12 +115,13 @@ def reference() -> str:
     import pcces
     from pcces.blackbox.result import Result
     from pcces.cli import app
-    from pcces.rl.settings import Settings
+    from pcces.rl.settings import BatchSettings, PopulationSettings
 
     lines = ["# Reference", "", "Made from the docstrings; their examples are tests.", "", "## Names", ""]
     for name in pcces.__all__:
         lines += described(f"pcces.{name}", getattr(pcces, name))
-    lines += described("pcces.blackbox.result.Result", Result) + described("pcces.rl.settings.Settings", Settings)
+    for thing in (Result, BatchSettings, PopulationSettings):
+        lines += described(f"{thing.__module__}.{thing.__name__}", thing)
     lines += ["## Commands", "", "Each takes `--json` for one machine-readable object on standard output.", ""]
     group: Any = typer.main.get_command(app)
     for name, command in group.commands.items():

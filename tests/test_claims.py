@@ -46,7 +46,7 @@ def test_half_of_the_tasks_are_not_most_of_them(tmp_path):
 
 def test_more_steps_are_no_merit(tmp_path):
     store = study(tmp_path, openes=10.0)
-    ours = Arm("CartPole-v0", population=40)
+    ours = Arm("CartPole-v0")
     runs = [record(i, 20.0) | {"steps": 4e6} for i in range(3)]
     for run in runs:
         run["curve"] |= {"return": [5.0, 20.0], "steps": [2e6, 4e6]}
@@ -90,16 +90,16 @@ def test_what_is_not_complete_is_not_called_reproduced(tmp_path):
 
 
 def test_results_of_fewer_iterations_stand_in_and_are_named(tmp_path):
-    store, arm = Store(tmp_path), Arm("CartPole-v0", population=40)
+    store, arm = Store(tmp_path), Arm("CartPole-v0")
     for iterations in (5, 20):
-        short = Arm("CartPole-v0", population=40, iterations=iterations)
+        short = Arm("CartPole-v0", iterations=iterations)
         store.add(short, [record(0, float(iterations))], WHERE)
     (result,) = results_of(experiment(arm), store)
     assert result.ran.iterations == 20 and not result.full
-    assert "PCCES, 40 samples (1 of 3 seeds, 20 of 300 iterations)" in section(
+    assert "PCCES (1 of 3 seeds, 20 of 300 iterations)" in section(
         experiment(arm), [result], tmp_path / "img", tmp_path
     )
-    store.add(Arm("CartPole-v0", population=40, iterations=5), [record(1, 6.0)], WHERE)
+    store.add(Arm("CartPole-v0", iterations=5), [record(1, 6.0)], WHERE)
     assert results_of(experiment(arm), store)[0].ran.iterations == 5  # two seeds say more than one that ran for longer
     one_seed = results_of(experiment(arm, seeds=1), store)[0]  # where one is asked for they do not
     assert one_seed.ran.iterations == 20 and not one_seed.full  # all seeds, but not all iterations
@@ -214,7 +214,7 @@ def test_marks_are_reached_by_the_mean(tmp_path):
 
 
 def test_entropy_is_judged_by_its_bounds(tmp_path):
-    arm = Arm("CartPole-v0", population=40)
+    arm = Arm("CartPole-v0")
     e, store = experiment(arm, judge=claims.entropy_within_bounds, shows=("entropy",)), Store(tmp_path)
     store.add(arm, [record(i, 1.0, entropy_bounds=[0.0, 1.0 + i]) for i in range(3)], WHERE)
     assert judged(e, results_of(e, store))[0] == "reproduced"

@@ -15,7 +15,7 @@ from pcces.studies.arm_results import comparisons, results_of
 from pcces.studies.arms import Arm
 from pcces.studies.catalogue import EXPERIMENTS, FIRST_SEED
 from pcces.studies.markdown_page import make_page
-from pcces.studies.protocol import POPULATIONS, SCALES, TOO_SLOW, quick, scaled
+from pcces.studies.protocol import NAVIGATION, POPULATIONS, SAFE, SAFE_RIVALS, SCALES, TOO_SLOW, quick, scaled
 from pcces.studies.store import Store, ends, rounded, thinned
 from pcces.studies.study import Job, Study, jobs_for
 from pcces.studies.tables import smaller
@@ -119,7 +119,7 @@ def test_one_colour_an_algorithm_and_one_panel_a_task_and_population(tmp_path):
 
 def test_algorithms_without_a_population_stand_beside_those_that_have_one(tmp_path):
     store = Store(tmp_path)
-    arms = [Arm("CartSafe-v0", population=256, threshold=30.0), Arm("CartSafe-v0", "cpo", threshold=30.0)]
+    arms = [Arm("CartSafe-v0", threshold=30.0), Arm("CartSafe-v0", "cpo", threshold=30.0)]
     arms.append(Arm("CartSafe-v0", "openes", threshold=30.0))
     for arm in arms:
         store.add(arm, [record(i, 100.0 + i, 20.0) for i in range(3)], WHERE)
@@ -130,11 +130,12 @@ def test_algorithms_without_a_population_stand_beside_those_that_have_one(tmp_pa
     assert [s.name for s in cost.series] == ["PCCES, mean of 3", "CPO, mean of 3", "OpenES, mean of 3"]
     assert len({s.colour for s in cost.series}) == 3 and len(set(charts.COLOURS.values())) == len(charts.COLOURS)
     assert [pair.theirs.asked.algorithm for pair in comparisons(results)] == ["cpo", "openes"]
-    other = Arm("CartSafe-v0", "asebo", population=40, threshold=30.0)
-    store.add(other, [record(i, 100.0 + i, 20.0) for i in range(3)], WHERE)
-    e = experiment(*arms, other)
-    pairs = comparisons(results_of(e, store))
-    assert [pair.theirs.asked.algorithm for pair in pairs] == ["cpo", "openes"]  # 40 samples are not 256
+    others = [Arm("CartSafe-v0", "asebo", population=40, threshold=30.0)]
+    others.append(Arm("CartSafe-v0", preset="paper-literal", population=240, threshold=30.0))
+    for arm in others:
+        store.add(arm, [record(i, 100.0 + i, 20.0) for i in range(3)], WHERE)
+    pairs = comparisons(results_of(experiment(*arms, *others), store), "paper-literal")
+    assert [pair.theirs.asked.algorithm for pair in pairs] == ["pcces", "cpo", "openes"]  # 40 samples are not 240
 
 
 def test_the_whole_page_without_results_and_twice_the_same(tmp_path):
@@ -160,7 +161,6 @@ def test_every_experiment_is_sound(name, scale):
     more = scaled(EXPERIMENTS[name], scale, 99, 10**6)
     assert more.seeds == EXPERIMENTS[name].seeds and max(arm.iterations for arm in more.arms) <= 1000
     assert all(arm.resolved() for arm in e.arms)
-    assert all((", noisy preset" in arm.name) == (arm.settings.get("recombination") == "none") for arm in e.arms)
     both = list(EXPERIMENTS[name].arms)
     if scale == "quick":
         both = [arm for arm in both if arm.population not in POPULATIONS[1:]]
@@ -170,17 +170,20 @@ def test_every_experiment_is_sound(name, scale):
             assert small.reported.get(arm.key) == EXPERIMENTS[name].reported.get(whole.key)
 
 
-def test_the_study_runs_what_the_preset_for_noisy_tasks_gives_to_users():
-    arm = next(a for a in EXPERIMENTS["safe"].arms if (a.task, a.algorithm) == ("PointGoal1-v0", "pcces"))
-    assert arm.resolved() == Arm("PointGoal1-v0", preset="noisy", iterations=500).resolved()
+def test_the_study_runs_what_people_get_and_gives_it_no_more_steps_than_its_rivals():
+    arms = {(arm.task, arm.algorithm, arm.preset): arm for arm in EXPERIMENTS["safe"].arms}
+    for task in (*SAFE, *NAVIGATION):
+        ours = arms[task, "pcces", "default"]
+        assert set(ours.keywords()) == {"algorithm", "steps", "threshold"}  # and no setting of its own
+        for rival in (arms[task, name, "default"] for name in SAFE_RIVALS):
+            assert ours.keywords()["steps"] == rival.iterations * rival.resolved()["epoch_steps"] >= 9e6
 
 
-def test_what_is_quick_plays_few_episodes_on_noisy_tasks():
-    arms = {(arm.task, arm.algorithm): arm for arm in scaled(EXPERIMENTS["safe"], "quick", None, None).arms}
-    point = arms["PointGoal1-v0", "pcces"].resolved()
-    assert (point["population"], point["episodes"], point["initial_tries"], point["iterations"]) == (16, 16, 1, 2)
-    assert point["recombination"] == "none" and arms["PointGoal1-v0", "cpo"].iterations == 2
-    assert arms["PointGoal1-v0", "cpo"].keywords()["certify_episodes"] == 4
+def test_what_is_quick_plays_few_episodes_on_slow_tasks():
+    arms = {(arm.task, arm.algorithm): arm.keywords() for arm in scaled(EXPERIMENTS["safe"], "quick", None, None).arms}
+    ours, rival = arms["PointGoal1-v0", "pcces"], arms["PointGoal1-v0", "cpo"]
+    assert ours["steps"] == rival["iterations"] * rival["epoch_steps"] == 10_000
+    assert ours["certify_episodes"] == rival["certify_episodes"] == 4
     assert not any(task == "CarGoal1-v0" for task, _ in arms)
     assert {arm.task for arm in scaled(EXPERIMENTS["cpo"], "quick", None, None).arms} == {"PointButton1-v0"}
 
@@ -220,7 +223,7 @@ def test_time_left_is_told_by_what_this_study_did(tmp_path):
 
 
 def test_more_seeds_do_not_throw_away_what_others_had_learnt(tmp_path, capsys):
-    arm = Arm("CartPole-v0", iterations=20, population=8, settings={"initial_tries": 2}, certify_episodes=20)
+    arm = Arm("CartPole-v0", preset="paper", iterations=20, population=8, certify_episodes=20)
     store = Store(tmp_path)
 
     def stop(runs):

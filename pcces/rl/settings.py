@@ -224,7 +224,7 @@ MOST_TRIES, SHARE_OF_TRIES = 64, 0.02  # random policies, and the share of the b
 
 @dataclass(frozen=True)
 class BatchSettings(Common):
-    """Everything that can be tuned. No setting has the units of returns, costs or observations."""
+    """What can be tuned of PCCES as people get it. No setting has the units of returns, costs or observations."""
 
     hidden: tuple[int, ...] = (64, 64)  # widths of the policy's layers
     last_layer: float = 0.01  # scale of the last layer's weights at the start
@@ -254,8 +254,6 @@ class BatchSettings(Common):
     price_rate: float = 0.1  # what a limit that is broken by one deviation of an episode's cost adds to its price
     price_reaction: float = 1.0  # and how far the price is from there meanwhile
     aim: float = 1.0  # standard errors below its limit that a cost is steered to
-    l2: float = 0.0
-    rho: float = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -267,7 +265,7 @@ class BatchSettings(Common):
         need(0 <= self.sigma_min <= self.sigma0 <= self.sigma_max, "sigma_min <= sigma0 <= sigma_max must hold")
         for name in ("kappa", "rate", "clip", "target_kl", "critic_rate"):
             need(getattr(self, name) > 0, f"{name} must be positive, got {getattr(self, name)}")
-        for name in ("doubt", "price_rate", "price_reaction", "aim", "l2", "entropy"):
+        for name in ("doubt", "price_rate", "price_reaction", "aim", "entropy"):
             need(getattr(self, name) >= 0, f"{name} must not be negative, got {getattr(self, name)}")
 
     @property

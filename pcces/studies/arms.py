@@ -19,16 +19,16 @@ NAMES = {
 }
 # Settings that are not part of a name: how large nets are, how they start, how much is played.
 UNSAID = ("hidden", "initial_tries", "last_layer", "member_episodes", "epoch_steps")
-EPOCH_STEPS = (
-    30_000  # environment steps that count as an iteration of PCCES; one of CPO, RCPO and PPO-Lagrangian has them
-)
+# Environment steps that count as an iteration of PCCES; one of CPO, RCPO and PPO-Lagrangian has them.
+EPOCH_STEPS = 30_000
 
 
 @dataclass(frozen=True)
 class Arm:
     """What `train_seeds` is asked for. Equal arms have equal results, so they are run once.
 
-    PCCES chooses the size of its batches by its budget, so its iterations stand for EPOCH_STEPS environment steps each.
+    PCCES chooses the size of its batches by its budget, so its iterations stand for EPOCH_STEPS environment steps each, if
+    it is not told how large they are.
     """
 
     task: str
@@ -69,7 +69,10 @@ class Arm:
     def keywords(self) -> dict[str, Any]:
         """The arguments of `train_seeds`."""
         given: dict[str, Any] = {"algorithm": self.algorithm}
-        given |= {"steps": self.iterations * EPOCH_STEPS} if self.ours else {"iterations": self.iterations}
+        if self.ours:
+            given |= {"steps": self.iterations * self.settings.get("epoch_steps", EPOCH_STEPS)}
+        else:
+            given |= {"iterations": self.iterations}
         given |= {"preset": self.preset} if self.preset != "default" else {}
         given |= {"population": self.population} if self.population is not None else {}
         given |= {"threshold": self.threshold} if self.threshold is not None else {}
