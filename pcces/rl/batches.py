@@ -8,6 +8,7 @@ A batch is played with the trial point. It is
    passes over the steps. They lead from x_k to some x; d_k = x - x_k, and the next trial point is x_k + sigma_k d_k.
 
 A rejected batch is used as well: it was played close to x_k, and ratios of probabilities say how close.
+Where episodes may fail, that none does is a constraint like the others; it has no gradient, as what failed has no steps.
 docs/theory.md says what each economy does to the theorem's assumptions.
 """
 
@@ -39,7 +40,7 @@ MEMORY = 0.9  # of an iteration's spreads, an iteration later
 
 
 class IncumbentEstimate(NamedTuple):
-    """What is known of y = (f, c), an entry an output."""
+    """What is known of y = (f, c, failing), an entry an output."""
 
     mean: Array  # at the incumbent
     variance: Array  # of that mean
@@ -50,7 +51,7 @@ class IncumbentEstimate(NamedTuple):
 class Prices(NamedTuple):
     """What a deviation of an episode's constraint costs, in deviations of its return."""
 
-    values: Array  # (r,)
+    values: Array  # (r + 1,) the last is of failing
     steady: Array  # the part that remains when the limit is just kept
 
 
@@ -104,7 +105,7 @@ def start(
     net: Policy, problem: Problem, settings: Settings, x0: Array, normalizer: Normalizer, key: Array
 ) -> BatchLearner:
     """Before the first iteration, whose trial point is x_0."""
-    outputs = 1 + len(problem.names)
+    outputs = 1 + len(problem.names) + 1
     zeros = jnp.zeros(outputs)
     critics = init_critics(net, 1 + len(problem.cost_names), settings, jax.random.fold_in(key, 1))
     return BatchLearner(
@@ -134,7 +135,7 @@ def conclude(
     """
     learn_key, critic_key = jax.random.split(key)
     first = learner.es.k == 0
-    known, there, mean = estimated(learner.known, samples, first, settings)
+    known, there, mean = estimated(learner.known, with_failing(samples, learner.known), first, settings)
 
     # Step 4: is the trial point better than the incumbent?
     decided, success, over = decide(learner, known, there, mean, first, settings)
@@ -176,6 +177,16 @@ def conclude(
         "price": prices.values.sum(),
     }
     return BatchLearner(decided, x_trial, adam, critics, normalizer, known, prices), metrics
+
+
+def with_failing(samples: Array, known: IncumbentEstimate) -> Array:
+    """Outputs of episodes (N, 1 + r) with one more, which is above zero on average as soon as one of them failed. Otherwise
+    an episode that failed counts as the mean of the others."""
+    good = jnp.isfinite(samples).all(1)
+    usual = jnp.where(good[:, None], samples, 0.0).sum(0) / jnp.maximum(good.sum(), 1)
+    usual = jnp.where(good.any(), usual, known.mean[:-1])
+    failing = jnp.where(good, 0.0, 1.0) - 0.5 / len(samples)
+    return jnp.column_stack([jnp.where(good[:, None], samples, usual), failing])
 
 
 def estimated(
@@ -223,8 +234,6 @@ def repriced(prices: Prices, known: IncumbentEstimate, settings: Settings) -> Pr
 
     They aim a little below the limit, by as much as the estimate is uncertain.
     """
-    if not prices.values.size:
-        return prices
     margin = settings.aim * jnp.sqrt(settings.weight * known.noise[1:])
     off = (known.mean[1:] + margin) / jnp.maximum(known.spread[1:], 1e-12)
     off = jnp.clip(off, -FARTHEST, FARTHEST)
@@ -238,8 +247,8 @@ def objective(
     """What the passes maximise: the advantage of the reward less those of the costs at their prices, each in units of its
     deviation; and the weight of the policy's entropy, from the prices of its limits."""
     scaled = jax.vmap(lambda a: centred(a, epoch.weights, scale=True))(advantage)
-    costs = len(problem.cost_names)
-    whole = 1 + prices.values.sum()
-    priced = (scaled[0] - jnp.tensordot(prices.values[:costs], scaled[1:], 1)) / whole
+    costs, values = len(problem.cost_names), prices.values[:-1]
+    whole = 1 + values.sum()
+    priced = (scaled[0] - jnp.tensordot(values[:costs], scaled[1:], 1)) / whole
     signs = jnp.array([-1.0 if limit.at_most else 1.0 for limit in problem.limits[costs:]])
-    return priced, settings.entropy + (signs @ prices.values[costs:] if signs.size else 0.0) / whole
+    return priced, settings.entropy + (signs @ values[costs:] if signs.size else 0.0) / whole
