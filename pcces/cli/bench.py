@@ -53,7 +53,7 @@ def bench(
     \b
     pcces bench CartSafe-v0
     pcces bench CartPole-v1 --engine device --engine local --workers 1 --workers 2
-    pcces bench HopperBulletEnv-v0 --population 120 --set hidden=64,64
+    pcces bench HopperBulletEnv-v0 --preset paper --population 120 --set hidden=64,64
     pcces bench my_module:Plant-v0 --workers 1 --workers 4
     \f
     Many parameters: each is an argument or an option of the command.
