@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pcces.blackbox.coding import read_variables
+from pcces.blackbox.coding import as_point, read_variables
 from pcces.blackbox.constraints import WithArguments, read_constraints
 from pcces.blackbox.evaluator import Evaluator
 from pcces.blackbox.habits import translated
@@ -95,6 +95,7 @@ def minimize(
     check_names(given, [*DEFAULTS, *OWN])
     evaluator = {name: given.pop(name) for name in ("workers", "vectorized", "engine", "timeout", "ray_address")}
     callback, progress, checkpoint, args = map(given.pop, ("callback", "progress", "checkpoint", "args"))
+    x0 = given["x0"] = as_point(x0)
     variables = read_variables(bounds, None if x0 is None else len(x0), given.pop("integrality", None))
     if variables is not None:
         given["bounds"] = variables

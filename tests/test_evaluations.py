@@ -100,6 +100,20 @@ def test_no_progress_is_no_success():
     assert "give more evaluations" in res.message
 
 
+def test_steps_that_shrink_to_nothing_under_noise_are_no_progress_either():
+    """In so many variables hardly a trial is clearly better: that looks like convergence."""
+    rng = np.random.default_rng(2)
+
+    def fun(X):
+        noise = 0.05 * rng.standard_normal((2, len(X)))
+        return 5.5 * ((X - 1) ** 2).mean(1) + noise[0], X.mean(1) - 0.5 + noise[1]
+
+    n = 2000
+    res = pcces.minimize(fun, np.zeros(n), bounds=[(-2, 2)] * n, max_evaluations=8000, vectorized=True, rng=0)
+    assert "converged: the step size" in res.message and 5.5 * ((res.x - 1) ** 2).mean() > 5.4
+    assert res.certificate.holds and res.status == 4 and not res.success
+
+
 def test_progress_is_a_success_also_where_it_is_small():
     res = flat(3, gain=0.3)
     assert res.success and res.status == 0 and res.improvement.value > 0.2

@@ -1,11 +1,16 @@
 """minimize as SciPy's users call it."""
 
+import inspect
+from dataclasses import fields
+
 import numpy as np
 import pytest
 import scipy
 from scipy.optimize import LinearConstraint, NonlinearConstraint
 
 import pcces
+from pcces.blackbox.habits import ELSEWHERE
+from pcces.blackbox.optimizer import OWN
 
 BOX = [(-2.0, 2.0)] * 2
 
@@ -59,6 +64,25 @@ def test_derivatives_are_not_used_and_that_is_said():
     with pytest.warns(RuntimeWarning, match=r"does not use derivatives \(jac\)") as caught:
         pcces.minimize(shifted, [0.0, 0.0], args=(1,), jac=lambda x: 2 * x, maxfev=60)
     assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("with_gradient", [tuple, list])
+def test_fun_with_a_gradient_gives_its_value_alone(with_gradient):
+    def fun(x):
+        return with_gradient([float(((x - 1) ** 2).sum()), 2 * (x - 1)]) if x[0] < 1.8 else np.nan
+
+    with pytest.warns(RuntimeWarning, match="does not use derivatives"):
+        res = pcces.minimize(fun, [0.0, 0.0], bounds=BOX, jac=True, maxfev=300, rng=0)
+    assert res.x == pytest.approx([1, 1], abs=1e-3) and len(res.constr) == 0
+    with pytest.warns(RuntimeWarning, match="does not use derivatives"):
+        res = scipy.optimize.minimize(lambda x: (x[0] ** 2, 2 * x), 3.0, jac=True, method=pcces.minimize)
+    assert res.x == pytest.approx([0], abs=1e-3)
+
+
+@pytest.mark.parametrize("x0", [3.0, 3, np.float64(3), np.array(3.0)])
+def test_a_number_is_a_start_in_one_variable(x0):
+    res = pcces.minimize(lambda x: (x[0] - 1) ** 2, x0, maxfev=200, rng=0)
+    assert res.x == pytest.approx([1], abs=1e-3)
 
 
 @pytest.mark.parametrize("name", ["intermediate_result", "xk", "result"])
@@ -117,11 +141,23 @@ def test_an_equality_of_several_values_says_what_to_use():
 @pytest.mark.parametrize(
     ("wrong", "offered"),
     [("worker", "workers"), ("max_evaluation", "max_evaluations"), ("call_back", "callback"), ("bound", "bounds"),
-     ("kapa", "kappa"), ("checkpint", "checkpoint"), ("scales", "scale")],
+     ("kapa", "kappa"), ("checkpint", "checkpoint"), ("scales", "scale"), ("max_evals", "max_evaluations"),
+     ("constraint", "constraints"), ("n_workers", "workers"), ("func", "fun"), ("x_0", "x0"), ("limit", "limits"),
+     ("seed", "rng"), ("n_jobs", "workers"), ("budget", "max_evaluations"), ("random_state", "rng"),
+     ("verbose", "progress"), ("crn", "common_random_numbers"), ("method", "strategy")],
 )  # fmt: skip
 def test_near_names_are_offered_for_all_arguments(wrong, offered):
     with pytest.raises(TypeError, match=f"unknown option '{wrong}'; did you mean '{offered}'"):
         pcces.minimize(shifted, [0.0, 0.0], **{wrong: 1})
-    if offered in ("max_evaluations", "bounds", "kappa", "scale"):
+    with pytest.raises(TypeError, match=f"unknown option '{wrong}'; did you mean '{offered}'"):
+        pcces.minimize(shifted, [0.0, 0.0], options={wrong: 1})
+    if offered in ("max_evaluations", "bounds", "kappa", "scale", "rng", "strategy"):
         with pytest.raises(TypeError, match=f"unknown option '{wrong}'; did you mean '{offered}'"):
             pcces.Optimizer([0.0, 0.0], **{wrong: 1})
+
+
+def test_names_from_elsewhere_mean_names_that_there_are():
+    names = {*inspect.signature(pcces.minimize).parameters, *(field.name for field in fields(pcces.Options)), *OWN}
+    assert set(ELSEWHERE.values()) <= names and not names & set(ELSEWHERE)
+    with pytest.raises(TypeError, match="unknown option 'n_jobs'; there are x0, bounds"):  # an Optimizer has no workers
+        pcces.Optimizer([0.0], n_jobs=2)

@@ -253,6 +253,15 @@ class Variables:
         return cls(kinds, data["names"])
 
 
+def as_point(x0: Any) -> Any:
+    """A start as it was given, but a bare number as a point with one variable.
+
+    >>> as_point(2.0), as_point([1, 2]), as_point(None)
+    ([2.0], [1, 2], None)
+    """
+    return [x0] if np.ndim(x0) == 0 and x0 is not None and not isinstance(x0, Mapping) else x0
+
+
 def read_variables(bounds: Any, n: int | None, integrality: Any = None) -> Variables | None:
     """The variables that `bounds` and `integrality` describe; None where they are plain numbers without names.
 

@@ -23,7 +23,7 @@ class Evaluations(Sequence[dict[str, Any]]):
 
     `table[i]` is a row, `table["f"]` a column. The columns are those of the point (x0, x1, .. or the names of the
     variables), then `f`, `c0`, `c1`, .. as the function returned them (nan where it failed), `seed`, `seconds` since the
-    search began, and `why` it was made: start, sample, trial, incumbent, certify. Of a very long run it holds the newest
+    search began, and `why` it was made: start, propose, sample, trial, incumbent, certify. Of a very long run it holds the newest
     evaluations; `dropped` says how many are gone.
 
     >>> table = Evaluations(["rate"])

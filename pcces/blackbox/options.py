@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pcces import strategies
+from pcces.blackbox.habits import ELSEWHERE
 from pcces.core.algorithm import Rule
 from pcces.core.limits import PLAIN, CVaR, Limit, Mean, Quantile, as_limit, to_dict
 from pcces.strategies import SHAPINGS, Strategy
@@ -155,7 +156,8 @@ PRESETS: dict[str, dict[str, Any]] = {"default": {}, "paper": PAPER}
 
 
 def check_names(given: Iterable[str], own: Iterable[str] = ()) -> None:
-    """Raise a TypeError for a name that is no option, and none of a function's own parameters; it offers the nearest.
+    """Raise a TypeError for a name that is no option, and none of a function's own parameters; it offers the nearest, or
+    what another library's name means here.
 
     >>> check_names(["worker"], own=["workers"])
     Traceback (most recent call last):
@@ -169,7 +171,9 @@ def check_names(given: Iterable[str], own: Iterable[str] = ()) -> None:
                 "noisy is no option any more: noise is noticed whenever it shows; say deterministic=True if there is none"
             )
         if name not in names:
-            raise TypeError(f"unknown option {name!r}; {suggestion(name, names)}")
+            meant = ELSEWHERE.get(name)
+            near = f"did you mean {meant!r}?" if meant in names else suggestion(name, names)
+            raise TypeError(f"unknown option {name!r}; {near}")
 
 
 def make_options(preset: str = "default", **given: Any) -> Options:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy
 
-from pcces.blackbox.coding import middle, read_variables
+from pcces.blackbox.coding import as_point, middle, read_variables
 from pcces.blackbox.models.qp import project_polyhedron
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ class Space:
         scale: Any = None,
         integrality: Any = None,
     ):
+        x0 = as_point(x0)
         self.variables = variables = read_variables(bounds, None if x0 is None else len(x0), integrality)
         if variables is not None:
             self.x0 = variables.middle() if x0 is None else variables.numbers(x0)
