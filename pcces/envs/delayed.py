@@ -38,6 +38,7 @@ class Delayed(Task):
         self.name = f"{stem}Delayed-v{version}" if dash else f"{task.name}Delayed"
         self.observation_size = task.observation_size
         self.actions = task.actions
+        self.overshoot = task.overshoot
         self.max_steps = task.max_steps
         self.cost_names = task.cost_names
         self.thresholds = task.thresholds

@@ -88,7 +88,7 @@ class TaskEnv(gymnasium.Env[np.ndarray, Any]):
             raise ValueError(
                 f"{self.task.name} takes an action of shape ({self.task.actions.size},), not {array.shape}"
             )
-        return array
+        return array if self.task.overshoot else np.clip(array, *self.task.actions.ends)
 
     def render(self) -> Any:
         """The picture of the state, when the environment was made with `render_mode="rgb_array"`."""

@@ -10,9 +10,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 if TYPE_CHECKING:
     import jax
-    import numpy as np
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Discrete:
 class Continuous:
     """Actions in a box; `step` receives an array of shape `(size,)`. One number stands for one dimension.
 
-    Policies may overshoot the box: what happens then (mostly clipping) is the task's to say.
+    What a policy draws beyond the box is clipped to it (`Task.overshoot`).
 
     >>> Continuous(-2.0, 2.0)
     Continuous(low=(-2.0,), high=(2.0,))
@@ -57,6 +58,19 @@ class Continuous:
     def size(self) -> int:
         """The number of dimensions."""
         return len(self.low)
+
+    @property
+    def ends(self) -> tuple[np.ndarray, np.ndarray]:
+        """The lowest and the highest float32 numbers inside the box.
+
+        >>> low, high = Continuous(-1.0, 0.1).ends
+        >>> float(high[0]) <= 0.1 < float(np.float32(0.1))  # the nearest float32 number is beyond it
+        True
+        """
+        low, high = np.array(self.low), np.array(self.high)
+        lowest, highest = low.astype(np.float32), high.astype(np.float32)
+        up, down = np.nextafter(lowest, np.float32(np.inf)), np.nextafter(highest, np.float32(-np.inf))
+        return np.where(lowest < low, up, lowest), np.where(highest > high, down, highest)
 
 
 class Step(NamedTuple):
@@ -91,6 +105,7 @@ class Task(ABC):
     reward_threshold: float | None = None  # the mean return from which the task counts as solved
     observation_low: tuple[float, ...] = ()  # limits of the observation, for Gymnasium's space; none: unbounded
     observation_high: tuple[float, ...] = ()
+    overshoot: bool = False  # whether `step` gets actions as they are drawn, beyond the box too, and clips them itself
     costly: bool = False  # whether an episode takes so long that thousands of them cannot be spent on a good start
     frames_per_second: int = 30  # the speed at which pictures of an episode look natural
 

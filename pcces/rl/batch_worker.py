@@ -71,7 +71,7 @@ class BatchedWorker(EpisodeWorker):
             action = policy.mode(head) if task.greedy else policy.act(head, log_std, noise[t])
             seen[t], actions[t], alive[t] = observation, action, going
             entropy += going * policy.entropy(head, log_std)
-            after, reward, cost, terminated, truncated, _ = batch.step(np.clip(action.T, -1.0, 1.0))
+            after, reward, cost, terminated, truncated, _ = batch.step(policy.inside(action).T)
             rewards[t] = reward * going
             paid[t] = np.atleast_2d(cost) * going
             observation = np.asarray(after, dtype=np.float32).T

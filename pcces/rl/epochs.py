@@ -43,6 +43,7 @@ class Endless(Task):
         self.task = task
         self.name, self.observation_size, self.actions = task.name, task.observation_size, task.actions
         self.cost_names, self.max_steps = (*task.cost_names, "end"), task.max_steps + 1
+        self.overshoot = task.overshoot
 
     def reset(self, key: Array) -> Any:
         """As the wrapped task."""

@@ -131,6 +131,19 @@ class Policy:
         middle, half = (column(xp.asarray(part, dtype=head.dtype), head) for part in self.scale())
         return middle + half * head
 
+    def inside(self, actions: Array) -> Array:
+        """Actions (size, ...) as an environment takes them: those of a Gaussian head are clipped to the box.
+
+        >>> import numpy as np
+        >>> Policy(1, Continuous((-2.0, 0.0), (2.0, math.inf))).inside(np.array([-3.0, 7.0]))
+        array([-2.,  7.])
+        """
+        if isinstance(self.actions, Discrete):
+            return actions
+        xp = array_namespace(actions)
+        low, high = (column(xp.asarray(end, dtype=actions.dtype), actions) for end in self.actions.ends)
+        return xp.minimum(xp.maximum(actions, low), high)
+
     def entropy(self, head: Array, log_std: Array) -> Array:
         """The entropy of the distribution over actions, per column, in closed form."""
         xp = array_namespace(head)

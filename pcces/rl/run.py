@@ -60,22 +60,12 @@ class Run:
         return f"<{what}{f', {done} iterations' if done else ''}; {self.words()}>"
 
     def policy(self, observation: Any, rng: np.random.Generator | None = None) -> Any:
-        """An action as the environment takes it; without a generator, the likeliest one."""
+        """An action as the environment takes it, within its bounds; without a generator, the likeliest one.
+
+        Of a batch of observations, a row each, come as many actions: an array of whole numbers, or a row each.
+        """
         x, normalizer = self.trained()
-        o = np.asarray(observation, dtype=np.float32)
-        if o.shape != (self.shape.observation_size,):
-            raise ValueError(
-                f"the policy expects observations of shape ({self.shape.observation_size},), got {o.shape}"
-            )
-        layers, log_std = self.shape.unpack(x)
-        head = forward(layers, normalise(normalizer, o))
-        if rng is None:
-            action = self.shape.mode(head)
-        elif self.shape.discrete:
-            action = self.shape.act(head, log_std, rng.random(dtype=np.float32))
-        else:
-            action = self.shape.act(head, log_std, rng.standard_normal(self.shape.outputs, dtype=np.float32))
-        return int(action) if self.shape.discrete else np.asarray(action, dtype=np.float32)
+        return acting(self.shape, x, normalizer, observation, rng)
 
     def evaluate(
         self,
@@ -213,6 +203,38 @@ class Run:
         if failed := final.get("failed_episodes"):
             return f"NOT CERTIFIED: {failed} of {c.samples} fresh episodes failed. Mean over the others: {means}."
         return f"NOT CERTIFIED: could only show {limits} ({sure}). Mean over these episodes: {means}."
+
+
+def acting(
+    shape: Policy, x: np.ndarray, normalizer: Normalizer, observation: Any, rng: np.random.Generator | None
+) -> Any:
+    """The action of the policy x on an observation (size,), or on each of a batch (N, size); drawn, if there is a generator.
+
+    >>> from pcces.envs.task import Discrete
+    >>> from pcces.rl.normalizer import identity
+    >>> shape = Policy(2, Discrete(3), ())
+    >>> acting(shape, np.eye(9)[1], identity(np.zeros(2)), [[1.0, 0.0], [-1.0, 0.0]], None)
+    array([1, 0])
+    """
+    o = np.asarray(observation, dtype=np.float32)
+    size = shape.observation_size
+    if o.ndim not in (1, 2) or o.shape[-1] != size:
+        raise ValueError(
+            f"the policy expects observations of shape ({size},), or (N, {size}) for a batch of them, got {o.shape}"
+        )
+    layers, log_std = shape.unpack(x)
+    head = forward(layers, normalise(normalizer, o.T))
+    batch = o.shape[:-1]
+    if rng is None:
+        action = shape.mode(head)
+    elif shape.discrete:
+        action = shape.act(head, log_std, rng.random(batch, dtype=np.float32))
+    else:
+        action = shape.act(head, log_std, rng.standard_normal((*batch, shape.outputs), dtype=np.float32).T)
+    action = np.asarray(shape.inside(action).T)
+    if not shape.discrete:
+        return action.astype(np.float32, copy=False)
+    return action.astype(np.int64) if batch else int(action)
 
 
 def checked_episodes(episodes: Any) -> int:
