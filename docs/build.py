@@ -26,7 +26,7 @@ from pygments.lexers import get_lexer_by_name
 
 DOCS = Path(__file__).parent
 STORY = {
-    "Start": {"index": "Install", "first-policy": "Your first policy"},
+    "Start": {"index": "Install", "first-policy": "Your first policy", "using-a-policy": "Using a policy"},
     "Your own": {
         "your-own-problem": "Your own problem",
         "your-own-task": "Your own task",

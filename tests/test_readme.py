@@ -26,6 +26,7 @@ def the_same_every_time(tmp_path, monkeypatch):
     default_rng = np.random.default_rng
     monkeypatch.setattr(np.random, "default_rng", lambda seed=None: default_rng(0 if seed is None else seed))
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)  # as where a script lies
 
 
 def run(page):

@@ -15,6 +15,8 @@ from functools import reduce
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from pcces.core.arrays import array_namespace
 from pcces.envs.task import Continuous, Discrete
 
@@ -190,6 +192,20 @@ class Policy:
         z = self.standardised(head, log_std, actions)
         inside = (log_std > LOG_STD[0]) & (log_std < LOG_STD[1])
         return z / column(xp.exp(log_std), head), xp.where(column(inside, head), z**2 - 1, xp.zeros_like(z))
+
+
+def as_arrays(policy: Policy, x: Array, mean: Array, std: Array) -> dict[str, np.ndarray]:
+    """A policy and its normalisation as arrays from which it can be made again without knowing more.
+
+    >>> sorted(as_arrays(Policy(4, Discrete(2)), np.zeros(182), np.zeros(4), np.ones(4)))
+    ['mean', 'std', 'widths', 'x']
+    """
+    arrays = {"x": x, "mean": mean, "std": std}
+    arrays["widths"] = np.array([policy.observation_size, *policy.hidden, policy.outputs])
+    if isinstance(policy.actions, Continuous):
+        arrays["low"], arrays["high"] = policy.actions.ends
+        arrays["middle"], arrays["half"] = (np.array(part, np.float32) for part in policy.scale())
+    return {name: np.asarray(values) for name, values in arrays.items()}
 
 
 def forward(layers: list[Layer], observations: Array) -> Array:

@@ -24,8 +24,8 @@ import numpy as np
 from pcces.core.certificate import Certificate
 from pcces.rl.arenas import elsewhere, playing
 from pcces.rl.certify import certify, ranges
-from pcces.rl.normalizer import Normalizer, normalise
-from pcces.rl.policy import Policy, forward
+from pcces.rl.normalizer import CLIP, Normalizer, normalise
+from pcces.rl.policy import LOG_STD, Policy, as_arrays, forward
 from pcces.rl.problem import Problem
 from pcces.rl.seeds import checked_seed
 from pcces.support import files as storage
@@ -34,6 +34,7 @@ from pcces.support.text import printable
 if TYPE_CHECKING:
     from pcces.envs.simulator import Simulator
     from pcces.envs.task import Task
+    from pcces.integrations.export import Exported
 
 Metrics = dict[str, list[float]]
 
@@ -66,6 +67,32 @@ class Run:
         """
         x, normalizer = self.trained()
         return acting(self.shape, x, normalizer, observation, rng)
+
+    def export(self, path: str | Path) -> Path:
+        """Write the policy for use without pcces, by the ending of the file's name: `.onnx`, `.py` or `.npz`.
+
+        `.onnx` needs the extra `export`; `.py` is a module that needs NumPy alone, with the same `policy(observation, rng)`;
+        `.npz` holds plain arrays, as a run's policy.npz does.
+        """
+        from pcces.integrations.export import write
+
+        about = {"task": self.config["task"], "certificate": self.words()}
+        return write(path, self._arrays(), self._exported(), about)
+
+    def to_torch(self) -> Any:
+        """The policy as a `torch.nn.Module` (the extra `torch`): called, it gives the likeliest actions; `draw` draws them."""
+        from pcces.integrations.torch import torch_module
+
+        return torch_module(self._exported())
+
+    def _exported(self) -> Exported:
+        from pcces.integrations.export import exported
+
+        return exported(self._arrays(), CLIP, LOG_STD)
+
+    def _arrays(self) -> dict[str, np.ndarray]:
+        x, normalizer = self.trained()
+        return as_arrays(self.shape, x, normalizer.mean, normalizer.std)
 
     def evaluate(
         self,
@@ -158,9 +185,8 @@ class Run:
 
     def save_policy(self) -> None:
         """Write policy.npz and certificate.json."""
-        x, normalizer = self.trained()
+        arrays = self._arrays()
         assert self.certificate is not None and self.path is not None
-        arrays = {"x": x, "mean": np.asarray(normalizer.mean), "std": np.asarray(normalizer.std)}
         said = {
             "certificate": self.certificate.to_dict(),
             "limits": [limit._asdict() for limit in self.problem.limits],
