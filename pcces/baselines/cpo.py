@@ -207,7 +207,7 @@ def learn(
         return (kl <= settings.delta) & kept & ((change[0] >= 0) | direction.recovering), kl
 
     after, kl, share = line_search(settings, x, direction.d, judge)
-    critics = critic_networks.fit(net, settings, critics, epoch, advantage + value[:, :-1], key, k == 0)
+    critics = critic_networks.fit(net, settings, critics, epoch, advantage + value[:, :-1], key)
     after, critics, new = on_policy.moved_on(policy, net, settings, after, critics, normalizer, epoch, k)
     metrics = {
         "success": share > 0,

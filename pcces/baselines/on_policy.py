@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 
 from pcces.engines.arena import Program
 from pcces.envs.simulator import Simulator
@@ -19,6 +20,7 @@ from pcces.rl.critics import Critics, network
 from pcces.rl.epochs import Epoch, epoch_of
 from pcces.rl.normalizer import Normalizer, carry_over
 from pcces.rl.policy import Policy
+from pcces.rl.problem import Problem
 from pcces.rl.settings import Common, Start, need, normalised
 
 Array = Any
@@ -106,6 +108,21 @@ class ClippedSettings(OnPolicySettings):
     def __post_init__(self) -> None:
         super().__post_init__()
         need(self.rate > 0 and self.clip > 0 and self.target_kl > 0, "rate, clip and target_kl must be positive")
+
+
+USUAL_LIMIT = 25.0  # Safety Gym's, with which multipliers' first values and rates were found
+
+
+def cost_units(problem: Problem) -> Array:
+    """What a unit of each cost is where its limit counts as the usual one; itself where nothing is allowed.
+
+    >>> from pcces.envs import make
+    >>> from pcces.rl.problem import problem_for
+    >>> print(cost_units(problem_for(make("CartSafe-v0"), 0.0, 50.0)))
+    [2.]
+    """
+    limits = jnp.array(problem.thresholds)
+    return jnp.where(limits > 0, limits / USUAL_LIMIT, 1.0)
 
 
 def moved_on(

@@ -80,11 +80,18 @@ class Evolution(NamedTuple):
 
 
 def fitness(problem: Problem, settings: EvolutionSettings, y: Array) -> Array:
-    """What to minimise: -return, and the penalty for mean costs over their limits, from outputs y (lambda, episodes, 1 + r)."""
+    """What to minimise: -return, and the penalty for mean costs over their limits, from outputs y (lambda, episodes, 1 + r).
+
+    Each is in units of the samples' mean difference from their mean, so that it does not matter in what it is measured.
+    """
     xp = array_namespace(y)
-    y = xp.mean(y, axis=1)
-    over = xp.clip(y[:, 1 : 1 + len(problem.cost_names)], 0.0, None)
-    return y[:, 0] + settings.penalty * xp.sum(over, axis=1)
+    y = xp.mean(y, axis=1)[:, : 1 + len(problem.cost_names)]
+    good = xp.isfinite(y)
+    count = xp.clip(xp.sum(good, axis=0), 1, None)
+    mean = xp.sum(xp.where(good, y, 0.0), axis=0) / count
+    units = xp.sum(xp.where(good, xp.abs(y - mean), 0.0), axis=0) / count
+    units = xp.where(units > 0, units, 1.0)
+    return y[:, 0] / units[0] + settings.penalty * xp.sum(xp.clip(y[:, 1:], 0.0, None) / units[1:], axis=1)
 
 
 def program(evolution: Evolution, arena: Any, settings: EvolutionSettings) -> Program:
@@ -122,7 +129,7 @@ def step(
     own = Group(x[None], arena.seeds(own_key, s.metric_episodes))
     (members, mine), lesson = arena.play([sampled, own], state.normalizer, Learning(False, x[:0]))
     y = xp.reshape(arena.outputs(members), (s.population, s.member_episodes, -1))
-    f = finite(xp.where(used, fitness(arena.problem, s, y), xp.inf))
+    f = finite(fitness(arena.problem, s, xp.where(used[:, None, None], y, xp.inf)))
     seen = nothing_seen(state.normalizer) if lesson is None else lesson.seen
     after, own_metrics = conclude(state, directions, used, f, seen)
     described = arena.described(x, state.normalizer, mine, arena.outputs(mine), arena.steps(members, mine))

@@ -2,7 +2,8 @@
 
 PPO maximises (A_r - sum_i lambda_i A_i) / (1 + sum_i lambda_i), with a critic for the reward and one for each cost; the
 multipliers lambda_i >= 0 ascend on (mean cost of an episode - limit) by Adam. As in the authors' code and OmniSafe's,
-A_r is in units of its deviation and the A_i are centred only.
+A_r is in units of its deviation and the A_i are centred only; but here a cost counts in units in which its limit is 25, the
+limit that those values were found for, so that it does not matter in what a cost is measured.
 """
 
 from __future__ import annotations
@@ -99,16 +100,17 @@ def learn(
     )  # (1 + r, T, B)
 
     if settings.lagrangian:
-        over = epoch.costs - jnp.array(problem.thresholds)
+        over = (epoch.costs - jnp.array(problem.thresholds)) / on_policy.cost_units(problem)
         multipliers = ascend(multipliers, over, settings.multiplier_rate)
     lam = multipliers.values
     reward = improvement.centred(advantage[0], epoch.weights, scale=True)
     costs = jax.vmap(lambda a: improvement.centred(a, epoch.weights, scale=False))(advantage[1:])
+    costs = costs / on_policy.cost_units(problem)[:, None, None]
     combined = (reward - jnp.tensordot(lam, costs, 1)) / (1 + lam.sum())
 
     did = improvement.acted(policy, x, epoch)
     after, adam, own = improvement.improve(policy, settings, x, adam, did, combined, k, learn_key)
-    critics = critic_networks.fit(net, settings, critics, epoch, advantage + value[:, :-1], critic_key, k == 0)
+    critics = critic_networks.fit(net, settings, critics, epoch, advantage + value[:, :-1], critic_key)
     after, critics, new = on_policy.moved_on(policy, net, settings, after, critics, normalizer, epoch, k)
     metrics = own | {"success": jnp.bool_(True), "multiplier": lam.sum()}
     return PPOLagrangianState(k + 1, after, adam, multipliers, critics, new), metrics

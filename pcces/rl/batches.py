@@ -159,7 +159,7 @@ def conclude(
     d = moved - decided.x
     x_trial = algorithm.trial_point(decided, d, settings.rule)
 
-    critics = fit(net, settings, learner.critics, epoch, advantage + value[:, :-1], critic_key, first)
+    critics = fit(net, settings, learner.critics, epoch, advantage + value[:, :-1], critic_key)
     normalizer = learner.normalizer
     if settings.normalise:
         normalizer = update(normalizer, epoch.seen, frozen=decided.k > settings.freeze * settings.iterations)

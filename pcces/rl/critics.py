@@ -29,7 +29,7 @@ class Critics(NamedTuple):
 
     weights: Array  # (1 + r, n)
     mean: Array  # (1 + r,) the units
-    std: Array
+    std: Array  # 0: nothing was seen of this signal so far
     adam: Any
 
 
@@ -42,7 +42,8 @@ def init_critics(net: Policy, signals: int, settings: Any, key: Array) -> Critic
     """Critics that say about zero."""
     z = jax.random.normal(key, (signals, net.size))
     weights = jax.vmap(lambda row: net.init(row, last=0.01))(z)
-    return Critics(weights, jnp.zeros(signals), jnp.ones(signals), optax.adam(settings.critic_rate).init(weights))
+    unknown = jnp.zeros(signals)
+    return Critics(weights, unknown, unknown, optax.adam(settings.critic_rate).init(weights))
 
 
 def said(net: Policy, weights: Array, observations: Array) -> Array:
@@ -85,28 +86,33 @@ def advantages(signals: Array, value: Array, played: Array, going: Array, discou
 def rescaled(net: Policy, critics: Critics, mean: Array, std: Array) -> Critics:
     """Critics that say the same in other units."""
     h, last = net.hidden[-1] if net.hidden else net.observation_size, net.size - 1  # the output's bias is before `last`
-    ratio = critics.std / std
+    ratio = jnp.where(critics.std > 0, critics.std / usable(std), 1.0)
     w = critics.weights
     out = w[:, last - 1 - h : last - 1] * ratio[:, None]
-    bias = w[:, last - 1] * ratio + (critics.mean - mean) / std
+    bias = w[:, last - 1] * ratio + jnp.where(critics.std > 0, (critics.mean - mean) / usable(std), 0.0)
     w = w.at[:, last - 1 - h : last - 1].set(out).at[:, last - 1].set(bias)
     return critics._replace(weights=w, mean=mean, std=std)
 
 
+def usable(std: Array) -> Array:
+    """Deviations that one can divide by."""
+    return jnp.where(std > 0, std, 1.0)
+
+
 UNITS = 0.2  # how fast the critics' units follow their targets
+CONSTANT = 1e-6  # targets that vary by less, in units of their mean, are constant but for rounding
 
 
-def fit(
-    net: Policy, settings: Any, critics: Critics, epoch: Epoch, targets: Array, key: Array, first: Array
-) -> Critics:
-    """Regress on targets (1 + r, T, B). `first`: these are the first targets, and set the units alone."""
+def fit(net: Policy, settings: Any, critics: Critics, epoch: Epoch, targets: Array, key: Array) -> Critics:
+    """Regress on targets (1 + r, T, B). The first that vary set a signal's units alone."""
     target, weights = step_columns(targets), step_columns(epoch.weights)
     mean = summed(target @ weights)
     spread = jnp.sqrt(summed((target - mean[:, None]) ** 2 @ weights))
-    rate = jnp.where(first, 1.0, UNITS)
-    units = critics.mean + rate * (mean - critics.mean), critics.std + rate * (jnp.clip(spread, 1e-2) - critics.std)
+    spread = jnp.where(spread > CONSTANT * jnp.abs(mean), spread, critics.std)
+    rate = jnp.where(critics.std > 0, UNITS, 1.0)
+    units = critics.mean + rate * (mean - critics.mean), critics.std + rate * (spread - critics.std)
     critics = rescaled(net, critics, *units)
-    target = (target - critics.mean[:, None]) / critics.std[:, None]
+    target = (target - critics.mean[:, None]) / usable(critics.std)[:, None]
 
     def loss(w: Array, part: tuple) -> Array:
         observations, target, weights = part

@@ -20,13 +20,13 @@ from pcces.engines.keys import key as random_key
 from pcces.envs.task import Task
 from pcces.rl import epochs
 from pcces.rl.lesson import Learning, Lesson, lesson_of, observations_only
-from pcces.rl.normalizer import Normalizer, Seen, identity, seen_in, update
+from pcces.rl.normalizer import Normalizer, Seen, blind, identity, seen_in, update
 from pcces.rl.outcome import Outcome, Trajectory
 from pcces.rl.policy import Policy
 from pcces.rl.problem import Problem
 from pcces.rl.progress import Watch
 from pcces.rl.rollout import rollout
-from pcces.rl.settings import Start, bolder
+from pcces.rl.settings import Start, bolder, first_choice
 
 Array = Any
 INITIAL_EPISODES = 4  # episodes by which a random policy is judged before the first iteration
@@ -213,9 +213,10 @@ def _first(
         normalizer, _, steps = carry
         key, learning = now
         keys = jnp.tile(jax.random.split(key, INITIAL_EPISODES), start.tries)
-        outcome, trajectory = rollout(task, policy, columns, normalizer, keys, discount, record=True)
+        seen_with = jax.tree.map(partial(jnp.where, learning), blind(normalizer.mean), normalizer)
+        outcome, trajectory = rollout(task, policy, columns, seen_with, keys, discount, record=True)
         y = problem.outputs(outcome).reshape(start.tries, INITIAL_EPISODES, -1).mean(1)
-        best = jnp.argmin(y[:, 0] + start.rho * jnp.clip(y[:, 1:], 0).sum(1))
+        best = jnp.argmin(first_choice(y))
         count, total, _ = observed(trajectory, jnp.zeros_like(normalizer.mean))
         roughly = normalizer._replace(mean=total / count)  # so that sums are of what varies, from the start
         after = update(roughly, observed(trajectory, roughly.mean), frozen=jnp.bool_(False))

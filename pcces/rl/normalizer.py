@@ -9,7 +9,9 @@ from pcces.rl.policy import Policy
 
 Array = Any
 CLIP = 10.0
-CONSTANT = 1e-3  # what varies by less is left in its own units: noise must not be blown up into a signal
+CONSTANT = 1e-5  # what varies by less, in units of its mean, is left in its own units: rounding is no signal
+MOST_GROWTH = 10.0  # of a deviation, from one look to the next, that weights are carried over by
+BLIND = 1e30  # a deviation beside which no observation is anything
 
 
 class Normalizer(NamedTuple):
@@ -43,6 +45,17 @@ def identity(like: Array) -> Normalizer:
     xp = array_namespace(like)
     zero = xp.zeros_like(like)
     return Normalizer(xp.sum(zero), zero, zero, zero, xp.ones_like(like))
+
+
+def blind(like: Array) -> Normalizer:
+    """A normalisation with which a policy sees nothing: what it does then has no units of observations in it.
+
+    >>> import numpy as np
+    >>> normalise(blind(np.zeros(2)), np.array([3.0, 4.0])).round()
+    array([0., 0.])
+    """
+    nothing = identity(like)
+    return nothing._replace(std=BLIND * nothing.std)
 
 
 def frozen(mean: Array, std: Array) -> Normalizer:
@@ -95,7 +108,7 @@ def update(normalizer: Normalizer, seen: Seen, frozen: Array) -> Normalizer:
     within = xp.clip(seen.squares - seen.total**2 / many, 0.0, None)
     spread = normalizer.spread + within + off**2 * normalizer.count * share
     variance = spread / xp.clip(count, 1.0, None)
-    varies = variance > CONSTANT**2
+    varies = variance > (CONSTANT * average) ** 2
     std = xp.where(varies, xp.sqrt(xp.where(varies, variance, xp.ones_like(variance))), xp.ones_like(variance))
     still = frozen | (count < 1)
     mean, std = xp.where(still, normalizer.mean, average), xp.where(still, normalizer.std, std)
@@ -106,7 +119,8 @@ def update(normalizer: Normalizer, seen: Seen, frozen: Array) -> Normalizer:
 def carry_over(policy: Policy, x: Array, old: Normalizer, new: Normalizer) -> Array:
     """Parameters that make with the new normalisation the policy that x makes with the old one (clipping aside).
 
-    So a normalisation that still learns changes the coordinates of the search, and never the policy found so far.
+    So a normalisation that still learns changes the coordinates of the search, and never the policy found so far: but where an
+    observation suddenly varies far more than ever before, what the policy made of its tiny changes is not blown up.
 
     >>> import numpy as np
     >>> from pcces.envs.task import Discrete
@@ -122,5 +136,5 @@ def carry_over(policy: Policy, x: Array, old: Normalizer, new: Normalizer) -> Ar
     a, b = policy.shapes[0]
     weights = xp.reshape(x[: a * b], (a, b))
     shift = ((new.mean - old.mean) / old.std) @ weights
-    scaled = weights * (new.std / old.std)[:, None]
+    scaled = weights * xp.clip(new.std / old.std, None, MOST_GROWTH)[:, None]
     return xp.concat([xp.reshape(scaled, (-1,)), x[a * b : a * b + b] + shift, x[a * b + b :]])

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, NamedTuple, Self
 
 from pcces.core.algorithm import Rule
+from pcces.core.arrays import array_namespace
 from pcces.rl.normalizer import Normalizer, Seen, update
 from pcces.strategies import SHAPINGS
 from pcces.support.text import suggestion
@@ -76,17 +77,29 @@ class Start(NamedTuple):
     log_std: float
     last_layer: float
     normalise: bool
-    rho: float
-    l2: float
     bold: float = 0.0  # scale of the last layers of all but the first; 0: as of the first
     judged: int = 8  # episodes of the boldest and of the first
 
     @classmethod
     def of(cls, settings: Any) -> Start:
-        """What the settings of any algorithm say; a cost over its limit and a unit of weight count as PCCES has them."""
-        s, weighed = settings, settings if isinstance(settings, PopulationSettings) else PopulationSettings
+        """What the settings of any algorithm say."""
+        s = settings
         bold = s.bold if isinstance(s, BatchSettings) else 0.0
-        return cls(s.initial_tries, s.log_std, s.last_layer, s.normalise, weighed.rho, weighed.l2, bold)
+        return cls(s.initial_tries, s.log_std, s.last_layer, s.normalise, bold)
+
+
+def first_choice(y: Array) -> Array:
+    """What policies are worth (N,) for a beginning, least first, by their outputs y = (f, c) (N, 1 + r): a limit that is
+    broken by one deviation of these policies counts as much as a deviation of f.
+
+    >>> import numpy as np
+    >>> int(np.argmin(first_choice(np.array([[-100.0, 0.9], [-90.0, 0.0], [-80.0, -0.1]]))))
+    1
+    """
+    xp = array_namespace(y)
+    spread = xp.std(y, axis=0)
+    units = xp.where(spread > 0, spread, xp.ones_like(spread))
+    return y[:, 0] / units[0] + xp.sum(xp.clip(y[:, 1:], 0.0, None) / units[1:], axis=1)
 
 
 def bolder(calm: Array, bold: Array) -> Array:

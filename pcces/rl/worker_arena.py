@@ -21,12 +21,12 @@ from pcces.engines.pool import Lost, Pool
 from pcces.envs.simulator import Simulator
 from pcces.rl.batch_worker import BatchedWorker
 from pcces.rl.lesson import Learning, Lesson, joined
-from pcces.rl.normalizer import Normalizer, identity, update
+from pcces.rl.normalizer import Normalizer, blind, identity, update
 from pcces.rl.outcome import Outcome
 from pcces.rl.policy import Policy
-from pcces.rl.problem import Problem, regularised
+from pcces.rl.problem import Problem
 from pcces.rl.progress import Watch
-from pcces.rl.settings import Start, bolder
+from pcces.rl.settings import Start, bolder, first_choice
 from pcces.rl.worker import Chunk, Episode, EpisodeWorker, Played, Recipe, Search, Shared, member_normals
 from pcces.rl.worker_epoch import laid_out, rounds
 
@@ -223,7 +223,7 @@ class WorkerArena:
         seeds = [int(v) for v in rng.integers(2**31, size=2)]
         steps = 0.0
         if start.normalise:
-            played = [self._play_point(x, normalizer, seeds, learn=True) for x in points]
+            played = [self._play_point(x, blind(normalizer.mean), seeds, learn=True) for x in points]
             steps += float(self.steps(*(each.outcome for each in played)))
             lesson = joined(each.lesson for each in played)
             if lesson is not None:
@@ -236,8 +236,7 @@ class WorkerArena:
         if start.tries > 1:
             outcomes = [self._play_point(x, normalizer, seeds).outcome for x in points[: start.tries]]
             steps += float(self.steps(*outcomes))
-            y = [regularised(self.outputs(o), x, start.l2).mean(0) for o, x in zip(outcomes, points)]
-            best = int(np.argmin([v[0] + start.rho * np.clip(v[1:], 0, None).sum() for v in y]))
+            best = int(np.argmin(first_choice(np.stack([self.outputs(o).mean(0) for o in outcomes]))))
         self._failed = 0
         return points[best], normalizer, steps
 
