@@ -34,7 +34,6 @@ from pcces.policies import ALGORITHMS as NAMES
 from pcces.policies import prepare, train
 from pcces.rl import critics as critic_networks
 from pcces.rl import epochs, improvement, training
-from pcces.rl.algorithm import PCCES
 from pcces.rl.batch_worker import BatchedWorker
 from pcces.rl.device_arena import DeviceArena
 from pcces.rl.folder import load
@@ -43,7 +42,6 @@ from pcces.rl.outcome import Outcome
 from pcces.rl.policy import Policy, forward, log_softmax, softmax
 from pcces.rl.problem import problem_for
 from pcces.rl.rollout import Acting, kernel_episode, rollout
-from pcces.rl.settings import Start
 from pcces.rl.worker import Chunk, Episode, EpisodeWorker, Played, Shared, Steps
 from pcces.rl.worker_arena import WorkerArena
 from pcces.rl.worker_epoch import laid_out, rounds
@@ -267,8 +265,13 @@ def test_samples_that_are_not_used_leave_no_trace():
     assert np.array_equal(some[0], wild[0])
     for a, b in zip(some[1], wild[1]):
         assert np.array_equal(a, b)
-    assert np.array_equal(some[0][state.used], everyone[0][state.used])
+    assert same_order(some[0][state.used], everyone[0][state.used])
     assert float(some[2]) == float(wild[2]) < float(everyone[2])
+
+
+def same_order(a, b):
+    """A fitness is in units of the samples that are used, so only its order is the same with others beside them."""
+    return np.array_equal(np.argsort(a), np.argsort(b))
 
 
 def test_workers_do_not_play_samples_that_are_not_used():
@@ -281,7 +284,7 @@ def test_workers_do_not_play_samples_that_are_not_used():
     state = Standing(np.int32(0), x, identity(np.zeros(1, np.float32)), None, np.tile(np.arange(4) < 3, 2))
     some = judged(arena, settings, state, 2, evolution)
     everyone = judged(arena, settings, state._replace(used=state.used | True), 2, evolution)
-    assert np.array_equal(some[0][state.used], everyone[0][state.used]) and len(set(some[0])) == 6
+    assert same_order(some[0][state.used], everyone[0][state.used]) and len(set(some[0])) == 6
     assert np.all(some[0][~state.used] == some[0].max())
     assert (some[2], everyone[2]) == ((6 * 2 + 4) * 20, (8 * 2 + 4) * 20)
     assert (some[1].count, everyone[1].count) == (6 * 2 * 20, 8 * 2 * 20)
@@ -369,7 +372,8 @@ def test_critics_say_the_same_in_other_units():
     settings = on_policy.OnPolicySettings(critic_hidden=(5,))
     net = critic_networks.network(3, settings)
     critics = critic_networks.init_critics(net, 2, settings, key(0))
-    critics = critics._replace(weights=jax.random.normal(key(1), critics.weights.shape), mean=jnp.array([1.0, -2.0]))
+    weights = jax.random.normal(key(1), critics.weights.shape)
+    critics = critics._replace(weights=weights, mean=jnp.array([1.0, -2.0]), std=jnp.ones(2))
     observations = jax.random.normal(key(2), (3, 4, 6))
     rescaled = quick(partial(critic_networks.rescaled, net))
     other = rescaled(critics, np.array([50.0, 0.1], np.float32), np.array([20.0, 0.03], np.float32))
@@ -387,7 +391,7 @@ def test_critics_learn_targets_of_any_size():
 
     def run():
         critics = critic_networks.init_critics(net, 2, settings, key(1))
-        return critic_networks.fit(net, settings, critics, epoch, targets, key(2), jnp.bool_(True))
+        return critic_networks.fit(net, settings, critics, epoch, targets, key(2))
 
     error = quick(partial(critic_networks.values, net))(first_of(together(run)), observations)[:, :-1] - targets
     assert np.all(np.std(error, (1, 2)) < 0.3 * np.std(targets, (1, 2)))
@@ -616,7 +620,7 @@ LEARNT = {
         metric_episodes=15,
         step_size=0.05,
         last_layer=0.1,
-        penalty=2.0,
+        penalty=1.0,
     ),
     "asebo": dict(
         iterations=60,
@@ -628,10 +632,10 @@ LEARNT = {
         archive=8,
         least=4,
         last_layer=0.1,
-        penalty=2.0,
+        penalty=1.0,
     ),
-    "ppo-lag": ON_POLICY | dict(iterations=60, rate=6e-3, multiplier_rate=0.05),
-    "rcpo": ON_POLICY | dict(iterations=60, rate=6e-3, multiplier_rate=0.2),
+    "ppo-lag": ON_POLICY | dict(iterations=60, rate=6e-3, multiplier_rate=0.012),
+    "rcpo": ON_POLICY | dict(iterations=60, rate=6e-3, multiplier_rate=0.03),
     "cpo": ON_POLICY | dict(iterations=60, delta=0.05),
 }
 
@@ -660,8 +664,8 @@ def test_every_baseline_trains_up_to_the_limit_and_resumes_to_the_same_bits(name
     whole = train(TEMPTING, out=tmp_path / "whole", callback=keep, **given)
     m = {column: np.array(values) for column, values in whole.metrics.items()}
     assert len(m["return"]) == given["iterations"] and all(np.isfinite(values).all() for values in m.values())
-    assert m["cost_right"][-10:].mean() == pytest.approx(6, abs=1.2)
-    assert m["return"][-10:].mean() == pytest.approx(10.2, abs=1.5)
+    assert m["cost_right"][-20:].mean() == pytest.approx(6, abs=1.2)
+    assert m["return"][-20:].mean() == pytest.approx(10.2, abs=1.5)
     assert whole.problem.names == ("right <= 6",)  # baselines know no bounds on the entropy
     again = train(TEMPTING, out=tmp_path / "killed", resume=True, **given)
     same_run(again, whole)
@@ -878,7 +882,7 @@ def test_devices_that_share_an_epoch_find_the_same():
     def run():
         epoch, outcome = play_epoch(task, policy, x, identity(x[:2]), jax.random.split(key(1), 8), 0.9)
         critics = critic_networks.init_critics(net, 3, settings, key(2))
-        critics = critic_networks.fit(net, settings, critics, epoch, epoch.signals, key(3), jnp.bool_(True))
+        critics = critic_networks.fit(net, settings, critics, epoch, epoch.signals, key(3))
         step = summed(improvement.curvature(policy, x, improvement.acted(policy, x, epoch))(x))
         return epoch.costs, epoch.length, epoch.seen, outcome, critics, step
 
@@ -919,12 +923,6 @@ def test_the_tasks_given_to_omnisafe_are_ours(name):
 
 
 # -- settings ----------------------------------------------------------------------------------------------------------
-
-
-def test_evolution_strategies_start_where_pcces_starts_whatever_their_weight_decay():
-    for settings in (openes.OpenESSettings(l2=0.5), asebo.ASEBOSettings(l2=0.5)):
-        assert Start.of(settings) == Start.of(PCCES.settings())
-    assert Start.of(PCCES.settings(l2=0.5, rho=2.0))[-2:] == (2.0, 0.5)
 
 
 @pytest.mark.parametrize("name", BASELINES)

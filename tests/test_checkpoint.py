@@ -170,7 +170,7 @@ def test_a_late_wrong_value_loses_nothing():
 
     with pytest.raises(ValueError, match="different numbers of constraints") as caught:
         solve(longer)
-    assert 100 < caught.value.result.nfev < 150
+    assert 100 < caught.value.result.nfev <= 150
     with pytest.raises(ValueError, match="outside its constraint_range") as caught:
         solve(lambda x, rng: (noisy(x, rng)[0], 9.0 if len(calls.append(1) or calls) > 400 else -0.5),
               constraint_range=((-1, 1),))  # fmt: skip

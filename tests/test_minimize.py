@@ -412,7 +412,7 @@ def test_contradicting_linear_constraints_are_found_before_the_first_evaluation(
         ({"bounds": [(0, 1), (1, 0)]}, ValueError, "variable 1 are crossed"),
         ({"constraints": LinearConstraint([[1.0, 2.0, 3.0]], 0, 1)}, ValueError, "3 columns"),
         ({"constraints": NonlinearConstraint(quadratic, 1.0, 0.0)}, ValueError, "lb > ub"),
-        ({"population": 9}, ValueError, "even number"),
+        ({"population": 9, "strategy": "model"}, ValueError, "even number"),
         ({"populations": 10}, TypeError, "unknown option 'populations'; did you mean 'population'"),
         ({"max_evaluations": 0}, ValueError, "at least 1"),
         ({"confidence": 95}, ValueError, "confidence must lie"),

@@ -160,14 +160,14 @@ def test_normalisation_is_the_same_however_the_observations_are_cut(sizes, froze
 
 
 @pytest.mark.parametrize("xp", [np, jnp])
-def test_gravity_does_not_vary_and_a_small_change_of_a_large_number_does(xp):
+def test_gravity_does_not_vary_and_small_changes_do(xp):
     """In 32 bits sums of 9.81 and of its square are off by enough to look like a deviation of 0.005."""
     rng = np.random.default_rng(0)
     n = identity(xp.zeros(3, dtype=xp.float32))._replace(mean=xp.asarray([9.81, 0.0, 290.0], dtype=xp.float32))
     for _ in range(30):
         rows = np.full(40_000, 9.81), rng.normal(0, 1e-4, 40_000), rng.normal(293.0, 0.5, 40_000)
         n = learnt(n, xp.asarray(np.stack(rows), dtype=xp.float32))
-        assert np.allclose(n.std, [1.0, 1.0, 0.5], rtol=0.02)
+        assert np.allclose(n.std, [1.0, 1e-4, 0.5], rtol=0.02)
     assert np.allclose(n.mean, [9.81, 0.0, 293.0], atol=0.01)
 
 

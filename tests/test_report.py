@@ -172,7 +172,7 @@ def test_the_lyapunov_function_of_a_run_without_noise_falls():
 
 
 def test_points_that_break_their_limits_have_no_place_in_the_objectives_curve():
-    res = pcces.minimize(lambda x: (x[0], 1.0 - x[0]), [-3.0], bounds=[(-4, 4)], max_evaluations=400, rng=0)
+    res = pcces.minimize(lambda x: (x[0], 1.0 - x[0]), [-3.0], bounds=[(-4, 4)], max_evaluations=600, rng=0)
     feasible = res.history["feasible"].astype(bool)
     assert not feasible[0] and feasible[-1]
     (objective,) = search.charts(res)[0].series

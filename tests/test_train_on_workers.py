@@ -190,7 +190,7 @@ def test_a_search_that_begins_among_failures_finds_its_way_out():
     careful |= dict(sigma0=1.0, sigma_max=2.0, growth=1.05, common_random_numbers=True, iterations=60, population=20)
     run = pcces.train("tests/Cliff-v0", seed=1, workers=2, **POPULATION | careful)
     lost = run.metrics["failed_episodes"]
-    assert lost[0] > 50 and sum(lost[-10:]) < 300  # 85 here; about 900 where a step has to end them all
+    assert lost[0] > 20 and sum(lost[-10:]) < 300  # 85 here; about 900 where a step has to end them all
 
 
 def test_a_simulator_with_options_of_its_own():

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 DESIGN = 2  # points to begin with, times the dimension
 LARGEST = 0.25  # of the budget
-ENOUGH = 20, 10  # points without noise for the quadratic model: so many, and so many for each variable
-MANY = 400  # points, under noise
+ENOUGH = 20, 10  # evaluations without noise for the quadratic model: so many, and so many for each variable
+MANY = 400  # points under noise
 
 
 def ask(search: Search) -> Batch:
@@ -47,8 +47,9 @@ def ask(search: Search) -> Batch:
 def enough(search: Search) -> bool:
     """Whether there are evaluations enough for other models, which are faster."""
     assert search.archive is not None
-    known = len(search.archive.points)
-    return known >= (ENOUGH[0] + ENOUGH[1] * search.space.n if search.state.noise.present is False else MANY)
+    if search.state.noise.present is False:
+        return search.state.budget.evaluations >= ENOUGH[0] + ENOUGH[1] * search.space.n
+    return len(search.archive.points) >= MANY
 
 
 def tell(search: Search, batch: Batch, outputs: np.ndarray) -> bool:

@@ -147,8 +147,8 @@ class Search:
             state.phase = "done"
         elif not self.can_go_on():
             self.end(f"the search has used its share of {self.max_evaluations} evaluations")
-        elif state.surprise and math.isfinite(state.run.incumbent.estimate.f):
-            state.surprise, state.phase = False, "start"
+        elif (state.surprise or (self.few and state.noise.present is None)) and self._stands():
+            state.surprise, state.phase = False, "start"  # where repeated evaluations show how much noise there is
         elif options.max_iterations is not None and int(state.run.es.k) >= options.max_iterations:
             self.end(f"{options.max_iterations} iterations are done")
         elif not (why := self._converged()):
@@ -159,6 +159,10 @@ class Search:
             state.phase = "start"
         else:
             self.end(f"converged: {why}")
+
+    def _stands(self) -> bool:
+        """Whether x_k could be evaluated."""
+        return math.isfinite(self.state.run.incumbent.estimate.f)
 
     def can_go_on(self) -> bool:
         """Whether the budget holds another iteration and the certificate."""

@@ -24,15 +24,16 @@ def ask(search: Search) -> Batch:
         times = max(1, fixed)
     else:
         said = options.constraint_range is not None or search.shaped
-        first = ENOUGH if said and search.max_evaluations > 10 * ENOUGH and not search.few else 2
-        times = max(first, fixed) if run.incumbent.estimate.n == 0 else ENOUGH - 2
+        first = ENOUGH if said and search.max_evaluations > 10 * ENOUGH else 2
+        times = max(first, fixed) if run.incumbent.estimate.n == 0 or search.few else ENOUGH - 2
     return repeated(search, run.es.x, times)
 
 
 def tell(search: Search, batch: Batch, outputs: np.ndarray) -> bool:
     """Take in what came of it; whether that is enough."""
     state, point = search.state, search.state.run.incumbent
-    point.estimate = pool(point.estimate, estimate(outputs))
+    fresh = estimate(outputs)
+    point.estimate = fresh if search.few else pool(point.estimate, fresh)  # there, the estimate so far is a model's
     search.notice(point.estimate, outputs, 1.0)
     if search.archive is not None:
         point.row = search.archive.record(point.row, state.run.es.x, outputs)
