@@ -72,6 +72,10 @@ def train(
     `epoch_steps` environment steps with one policy (pcces chooses how many by the budget, unless told); openes, asebo and
     the presets `paper` and `paper-literal` of pcces try a `population` of policies, 40 unless told otherwise.
 
+    A training ends early after `max_time` seconds; with a mean return of `target` at which all limits are kept; after
+    `patience` environment steps without a better return; or if `callback(runs)` returns True or raises StopIteration. It is
+    called after every iteration, or every few where they are short, and `runs[0].policy` is the policy the search stands at.
+
     Further keywords are the algorithm's settings (`pcces.rl.settings.BatchSettings`; for the presets of the paper
     `PopulationSettings`, for the baselines the class in their file of `pcces.baselines`), or `entropy_bounds`, `confidence`,
     `certify_episodes`, `progress`, `callback` and `report`. Baselines know no entropy bounds, so theirs are infinite unless
@@ -101,8 +105,7 @@ def train_seeds(
 ) -> list[Run]:
     """`train` for several seeds at once, in one compiled program; `out` gets a folder `seed-0`, `seed-1`, .. each.
 
-    `report=False` leaves out the HTML pages, which take seconds. `callback(runs)` is called after every iteration, or every
-    few where they are short.
+    `report=False` leaves out the HTML pages, which take seconds. All seeds have to have a reason for the training to end early.
 
     >>> runs = train_seeds("CartPole-v0", range(2), steps=8_000, certify_episodes=50)
     >>> [run.config["seed"] for run in runs]

@@ -40,6 +40,7 @@ from pcces.rl.folder import read_config
 from pcces.rl.problem import from_json, named_limits
 from pcces.rl.request import check_current, check_same
 from pcces.rl.run import Run
+from pcces.rl.stopping import seconds_in
 from pcces.rl.training import Training
 from pcces.support.streams import say
 from pcces.support.text import printable
@@ -52,6 +53,19 @@ Steps = Annotated[
         help="Instead of --iterations: a budget of environment steps, such as 15e6, for every algorithm. The certificate's"
         " episodes are counted apart.",
     ),
+]
+MaxTime = Annotated[
+    float | None,
+    typer.Option(
+        metavar="TIME", parser=seconds_in, help="End the training after so long, such as 90s, 10m or 2h, and certify."
+    ),
+]
+Target = Annotated[
+    float | None, typer.Option(help="End it when the mean return is as high, with all limits kept, and certify.")
+]
+Patience = Annotated[
+    float | None,
+    typer.Option(metavar="STEPS", help="End it after so many environment steps without a better return, and certify."),
 ]
 Seed = Annotated[int | None, typer.Option(show_default="0", help="The same seed gives the same run.")]
 Seeds = Annotated[int | None, typer.Option(help="So many seeds at once, from --seed on, in one compiled program.")]
@@ -108,6 +122,9 @@ def train(
     preset: PresetName = None,
     iterations: Iterations = None,
     steps: Steps = None,
+    max_time: MaxTime = None,
+    target: Target = None,
+    patience: Patience = None,
     population: Population = None,
     seed: Seed = None,
     seeds: Seeds = None,
@@ -136,15 +153,19 @@ def train(
     pcces train CartSafe-v0 --iterations 1000 --set sigma0=0.2 --set hidden=32,32
     pcces train CartSafe-v0 --resume
     pcces train CartSafe-v0 --steps 3e6 --algorithm cpo
+    pcces train CartSafe-v0 --steps 9e6 --max-time 10m --target 490
     pcces train HopperBulletEnv-v0 --workers 8 --set hidden=64,64
     pcces train CartSafe-v0 --algorithm ppo-lag --iterations 100 --set epoch_steps=10000
     \f
     Many parameters: each is an argument or an option of the command.
+
+    Long: half of it names them.
     """
     options: dict[str, Any] = {
         "algorithm": algorithm, "preset": preset, "iterations": iterations, "steps": steps, "population": population,
         "threshold": tuple(threshold) if threshold else None, "limits": limit, "engine": engine, "workers": workers,
-        "ray_address": ray_address, "step_timeout": step_timeout,
+        "ray_address": ray_address, "step_timeout": step_timeout, "max_time": max_time, "target": target,
+        "patience": patience,
     }  # fmt: skip
     training: Training | None = None
     folder = out or Path()

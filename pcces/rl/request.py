@@ -24,6 +24,7 @@ from pcces.rl.problem import checked_bounds, problem_for, to_json
 from pcces.rl.run import Run
 from pcces.rl.seeds import checked_seed
 from pcces.rl.settings import BatchSettings
+from pcces.rl.stopping import Stopping
 from pcces.support.lock import NAME as LOCK
 from pcces.support.lock import check_free
 
@@ -56,6 +57,9 @@ class Request:
     step_timeout: float | None = None
     cost: CostFunction | None = None
     cost_bounds: tuple[float, float] | None = None
+    max_time: float | None = None
+    target: float | None = None
+    patience: float | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     """of the algorithm"""
 
@@ -65,6 +69,11 @@ class Request:
         own = {f.name for f in fields(cls)} - {"settings"}
         settings = {name: value for name, value in asked.items() if name not in own}
         return cls(task, seeds, algorithm, settings=settings, **{n: v for n, v in asked.items() if n in own})
+
+    @property
+    def stopping(self) -> Stopping:
+        """What ends the training early."""
+        return Stopping(self.max_time, self.target, self.patience)
 
     @property
     def together(self) -> Path | None:
@@ -81,6 +90,7 @@ class Request:
     def runs(self) -> list[Run]:
         """The runs, ready to go; or an error that says what cannot be done."""
         task, engine = resolve(self.task, self.engine, self.cost, self.cost_bounds)
+        _ = self.stopping  # checked before any work
         asked_of_it = checked_engine(engine, self.workers, self.ray_address, self.step_timeout)
         episodes = CERTIFY_EPISODES[engine] if self.certify_episodes is None else self.certify_episodes
         if not 0 < self.confidence < 1:

@@ -27,6 +27,7 @@ from pcces.rl.progress import TrainingProgress
 from pcces.rl.request import Request, check_unused, complete
 from pcces.rl.run import Run, summary
 from pcces.rl.seeds import certify_seed
+from pcces.rl.stopping import Stopping, told
 from pcces.support.interrupt import uninterrupted
 from pcces.support.lock import alone_in
 from pcces.support.trees import leaves
@@ -45,8 +46,9 @@ class Training:
         algorithm: Algorithm,
         kept: list[Checkpoint] | None = None,
         together: Path | None = None,
+        stopping: Stopping | None = None,
     ):
-        self.runs, self.together = runs, together
+        self.runs, self.together, self.stopping = runs, together, stopping or Stopping()
         first = runs[0]
         settings = algorithm.from_dict(first.config["settings"])
         self.iterations = settings.iterations
@@ -97,7 +99,7 @@ class Training:
             for run, checkpoint in zip(runs, kept or ()):
                 assert run.path is not None
                 run.metrics = checkpoints.metrics_before(checkpoint, run.path / "metrics.csv")
-            training = cls(runs, request.algorithm, kept, request.together)
+            training = cls(runs, request.algorithm, kept, request.together, request.stopping)
             training.locks = locks.pop_all()
             return training
 
@@ -153,11 +155,27 @@ class Training:
                 self._note(metrics, count)
                 self.states = states
             shown.update()
-            if callback is not None:
-                callback(self.runs)
+            if callback is not None and told(callback, self.standing()):
+                shown.say("the callback ended the training")
+                return
+            if why := self._over():
+                shown.say(f"training ends: {why}")
+                return
             if time.perf_counter() - saved > CHECKPOINT_SECONDS:
                 self.checkpoint()
                 saved = time.perf_counter()
+
+    def standing(self) -> list[Run]:
+        """The runs, with the policies the search stands at."""
+        for run, candidates in zip(self.runs, self.candidates):
+            run.x, run.normalizer = candidates.policy(len(candidates) - 1)
+        return self.runs
+
+    def _over(self) -> str | None:
+        """Why the training ends here although its budget is not spent: all its runs have a reason."""
+        seconds = self.spent + time.perf_counter() - self.started
+        reasons = [self.stopping.reason(run.metrics, seconds) for run in self.runs]
+        return reasons[0] if all(reasons) else None
 
     def _affordable(self) -> int:
         """How many iterations the next call may take: no more than are left, and than the budget of steps holds if they
