@@ -36,6 +36,7 @@ from pcces.envs.lookup import name_of
 from pcces.envs.simulator import CostBoundsError
 from pcces.integrations.tensorboard import TensorBoard
 from pcces.policies import find_algorithm, prepare
+from pcces.report.concerns import concerns
 from pcces.rl.folder import read_config
 from pcces.rl.problem import from_json, named_limits
 from pcces.rl.request import check_current, check_same
@@ -334,6 +335,9 @@ def conclude(runs: Sequence[Run], folder: Path, as_json: bool) -> None:
 def advice(runs: Sequence[Run]) -> list[str]:
     """What a person may want to do about the certificates."""
     said = []
+    for run in runs:
+        seed = f"seed {run.config['seed']}: " if len(runs) > 1 else ""
+        said += [f"{seed}{words}" for words in concerns(run)]
     bad = [run for run in runs if run.certificate is not None and not run.certificate.holds]
     whose = "" if len(runs) == 1 else f" of seeds {', '.join(str(run.config['seed']) for run in bad)}"
     if any(run.final.get("failed_episodes") for run in bad):

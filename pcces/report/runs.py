@@ -6,6 +6,7 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
+from pcces.report.concerns import concerns
 from pcces.report.curves import charts, variants
 from pcces.report.page import Charts, Columns, Details, Page, Picture, Section, Table, Verdict, plain
 from pcces.report.protocols import Filming, ReportedRun
@@ -35,7 +36,7 @@ def make_page(runs: Sequence[ReportedRun], film: Filming | None = None) -> Page:
     by_task: dict[str, list[ReportedRun]] = {}
     for run in runs:
         by_task.setdefault(run.config["task"], []).append(run)
-    sections: list[Section] = [_verdict(runs)]
+    sections: list[Section] = [_verdict(runs), *_concerns(runs)]
     for task, runs_on_task in by_task.items():
         where = f" on {task}" if len(by_task) > 1 else ""
         columns = at_work(runs_on_task, where, film) if film else []
@@ -75,6 +76,18 @@ def _verdict(runs: Sequence[ReportedRun]) -> Verdict:
     fresh += f" {first.warning()}." if first.warning() else ""
     note = fresh if first.holds else f"{fresh} This policy may break its limits: train longer, or allow more."
     return Verdict(first.holds, title, runs[0].limits() or ["there are no limits to keep"], note)
+
+
+def _concerns(runs: Sequence[ReportedRun]) -> list[Section]:
+    """What else is to be known, under the verdict."""
+    said = {}
+    for run in runs:
+        for words in concerns(run):
+            said.setdefault(words.split(" (")[0], (words, []))[1].append(run.config["seed"])
+    points = [
+        words + (f" (seeds {', '.join(map(str, seeds))})" if len(runs) > 1 else "") for words, seeds in said.values()
+    ]
+    return [Verdict(None, "Worth a second look", points)] if points else []
 
 
 def _tested(count: int) -> str:
