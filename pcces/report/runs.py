@@ -80,7 +80,7 @@ def _verdict(runs: Sequence[ReportedRun]) -> Verdict:
 
 def _concerns(runs: Sequence[ReportedRun]) -> list[Section]:
     """What else is to be known, under the verdict."""
-    said = {}
+    said: dict[str, tuple[str, list[int]]] = {}
     for run in runs:
         for words in concerns(run):
             said.setdefault(words.split(" (")[0], (words, []))[1].append(run.config["seed"])
