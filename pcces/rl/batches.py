@@ -74,9 +74,10 @@ def program(arena: Any, settings: Settings) -> Program:
     begin = arena.compiled(partial(start, net, problem, s), everywhere=True)
 
     def learn(
-        learner: BatchLearner, columns: tuple, samples: Array, key: Array
+        learner: BatchLearner, columns: tuple, samples: Array, lengths: Array, key: Array
     ) -> tuple[BatchLearner, dict[str, Array]]:
-        return conclude(policy, net, problem, s, learner, epoch_of(learner.normalizer, *columns), samples, key)
+        epoch, cut = epoch_of(learner.normalizer, *columns), jnp.mean(lengths >= task.max_steps)
+        return conclude(policy, net, problem, s, learner, epoch, samples, cut, key)
 
     learn = arena.compiled(learn, everywhere=True, shared=True)
 
@@ -85,7 +86,7 @@ def program(arena: Any, settings: Settings) -> Program:
         play_key, learn_key = arena.keys(key, learner.es.k, 2)
         columns, first, steps = arena.epoch(learner.x_trial, learner.normalizer, play_key, s.episodes(task))
         samples = arena.outputs(first)
-        after, metrics = learn(learner, columns, samples, arena.jax_key(learn_key))
+        after, metrics = learn(learner, columns, samples, first.length, arena.jax_key(learn_key))
         return after, arena.described(learner.x_trial, learner.normalizer, first, samples, steps) | metrics
 
     def init(key: Any) -> tuple[Any, Any]:
@@ -127,9 +128,11 @@ def conclude(
     learner: BatchLearner,
     epoch: Epoch,
     samples: Array,
+    cut: Array,
     key: Array,
 ) -> tuple[BatchLearner, dict[str, Array]]:
-    """What an iteration makes of the batch played with its trial point, whose episodes have the outputs `samples`.
+    """What an iteration makes of the batch played with its trial point, whose episodes have the outputs `samples`; the limit on
+    time has cut off a share `cut` of them.
 
     parameters: what never changes comes first, then what an iteration starts from, then what was played.
     """
@@ -152,7 +155,9 @@ def conclude(
 
     # Steps 1 to 3 of the next iteration: where should it go from here?
     value = values(net, learner.critics, epoch.observations)
-    advantage = advantages(epoch.signals, value, epoch.played, epoch.going, settings.discount, settings.gae)
+    # f is not discounted. What lies beyond a cut has to be, or there would be no end to it; where episodes end, nothing has.
+    discount = 1 - (1 - settings.discount) * cut
+    advantage = advantages(epoch.signals, value, epoch.played, epoch.going, discount, settings.gae)
     priced, bonus = objective(problem, settings, advantage, epoch, prices)
     did = acted(policy, learner.x_trial, epoch)
     moved, adam, own = improve(policy, settings, decided.x, learner.adam, did, priced, decided.k - 1, learn_key, bonus)

@@ -63,7 +63,7 @@ def values(net: Policy, critics: Critics, observations: Array) -> Array:
     return out.reshape(-1, *observations.shape[1:])
 
 
-def advantages(signals: Array, value: Array, played: Array, going: Array, discount: float, gae: float) -> Array:
+def advantages(signals: Array, value: Array, played: Array, going: Array, discount: Any, gae: float) -> Array:
     """Generalised advantages (Schulman et al. 2016): signals (.., T, B), value (.., T + 1, B), an epoch's masks (T, B).
 
     After an episode's end there is no value; after a cut by the time limit there is the critic's. Nothing flows from

@@ -250,10 +250,13 @@ class BatchSettings(Common):
     sigma_max: float = 1.0
     gamma: float = 1.1  # growth of sigma after a success, and 1 / gamma after a failure
     kappa: float = 0.005  # forcing constant, in units of the spread of an episode's return
+    d_max: float = 1e3  # the most that d_k may be long; a few passes come nowhere near it
     doubt: float = 1.0  # standard errors of f_trial - f_k that the trial point gets the benefit of
     weight: float = 0.25  # of a new batch in the estimate of the incumbent
     # What d_k is made from
-    gae: float = 0.95  # lambda of the generalised advantages
+    gae: float = (
+        0.95  # lambda of the generalised advantages; `discount` counts as far as a limit on time cuts episodes off
+    )
     critic_hidden: tuple[int, ...] = (64, 64)
     critic_rate: float = 1e-3  # Adam's
     passes: int = 10  # over a batch's steps
@@ -276,7 +279,7 @@ class BatchSettings(Common):
         need(self.passes >= 1 and self.minibatches >= 1, "passes and minibatches must be at least 1")
         need(self.gamma > 1, f"gamma must be greater than 1, got {self.gamma}")
         need(0 <= self.sigma_min <= self.sigma0 <= self.sigma_max, "sigma_min <= sigma0 <= sigma_max must hold")
-        for name in ("kappa", "rate", "clip", "target_kl", "critic_rate"):
+        for name in ("kappa", "d_max", "rate", "clip", "target_kl", "critic_rate"):
             need(getattr(self, name) > 0, f"{name} must be positive, got {getattr(self, name)}")
         for name in ("doubt", "price_rate", "price_reaction", "aim", "entropy"):
             need(getattr(self, name) >= 0, f"{name} must not be negative, got {getattr(self, name)}")
@@ -284,7 +287,8 @@ class BatchSettings(Common):
     @property
     def rule(self) -> Rule:
         """The constants of Algorithm 1."""
-        return Rule.conform(self.gamma, kappa=self.kappa, sigma_min=self.sigma_min, sigma_max=self.sigma_max)
+        steps = {"sigma_min": self.sigma_min, "sigma_max": self.sigma_max, "d_max": self.d_max}
+        return Rule.conform(self.gamma, kappa=self.kappa, **steps)
 
     def sized(self, task: Any, steps: float | None) -> BatchSettings:
         """With sizes that suit a budget of environment steps, where none were given.
