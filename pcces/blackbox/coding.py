@@ -15,6 +15,7 @@ import numpy as np
 import scipy
 
 from pcces.blackbox.variables import KINDS, Choice, Integer, Log, Real, Variable
+from pcces.support.jsonable import interval, jsonable
 from pcces.support.text import suggestion
 
 STEP, ANOTHER = 0.7, 0.35  # probabilities: that an integer changes by one only; that one change more is made
@@ -238,7 +239,7 @@ class Variables:
                     raise ValueError("only choices of texts and numbers can be saved")
                 kinds.append(["Choice", *kind.options])
             else:
-                ends = [None if math.isinf(v) else v for v in (kind.low, kind.high)]
+                ends = jsonable([kind.low, kind.high])
                 kinds.append([type(kind).__name__, *ends, *([kind.log] if isinstance(kind, Integer) else [])])
         return {"kinds": kinds, "names": self.names}
 
@@ -248,7 +249,7 @@ class Variables:
         kinds = []
         for name, *given in data["kinds"]:
             if name != "Choice":
-                given[:2] = [-math.inf if given[0] is None else given[0], math.inf if given[1] is None else given[1]]
+                given[:2] = interval(given[:2])
             kinds.append(KINDS[name](*given))
         return cls(kinds, data["names"])
 
@@ -299,12 +300,12 @@ def _kind(bound: Any) -> Variable:
     if isinstance(bound, Real | Integer | Log | Choice):
         return bound
     try:
-        low, high = bound
+        low, high = interval(bound)
     except (TypeError, ValueError):
         raise ValueError(
             f"a variable's bounds must be a pair (low, high), or pcces.Integer, Log or Choice, got {bound!r}"
         ) from None
-    return Real(-math.inf if low is None else float(low), math.inf if high is None else float(high))
+    return Real(float(low), float(high))
 
 
 def _whole(kind: Variable) -> Variable:

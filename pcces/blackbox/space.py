@@ -14,6 +14,7 @@ import scipy
 
 from pcces.blackbox.coding import as_point, middle, read_variables
 from pcces.blackbox.models.qp import project_polyhedron
+from pcces.support.jsonable import interval
 
 if TYPE_CHECKING:
     from scipy.optimize import LinearConstraint
@@ -178,8 +179,7 @@ def _read_bounds(bounds: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
         pairs = list(bounds)
         if len(pairs) != n or any(np.shape(pair) != (2,) for pair in pairs):
             raise ValueError(f"bounds must be scipy.optimize.Bounds or {n} pairs (low, high), one for each variable")
-        low = [-np.inf if pair[0] is None else pair[0] for pair in pairs]
-        high = [np.inf if pair[1] is None else pair[1] for pair in pairs]
+        low, high = zip(*map(interval, pairs))
     lower, upper = (np.array(np.broadcast_to(np.asarray(side, dtype=float), n)) for side in (low, high))
     if np.any(np.isnan(lower) | np.isnan(upper)):
         raise ValueError("bounds hold nan; use -inf, inf or None for a side that is open")

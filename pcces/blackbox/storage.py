@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from pcces.blackbox.coding import Variables
 from pcces.blackbox.models.archive import Archive
 from pcces.core.limits import to_dict
 from pcces.support import files
+from pcces.support.jsonable import jsonable
 
 if TYPE_CHECKING:
     from scipy.optimize import LinearConstraint
@@ -74,7 +74,7 @@ def arguments(optimizer: Optimizer) -> dict[str, Any]:
         bounds = space.variables.plain_data()
     else:
         pairs = np.column_stack([space.lower, space.upper]).tolist()
-        bounds = [[None if math.isinf(v) else v for v in pair] for pair in pairs] if space.bounded else None
+        bounds = jsonable(pairs) if space.bounded else None
     options = dict(optimizer.given["options"])
     if optimizer.options.limits is not None:
         options["limits"] = [to_dict(limit) for limit in optimizer.options.limits]

@@ -38,11 +38,12 @@ from pcces.integrations.tensorboard import TensorBoard
 from pcces.policies import find_algorithm, prepare
 from pcces.report.concerns import concerns
 from pcces.rl.folder import read_config
-from pcces.rl.problem import from_json, named_limits
+from pcces.rl.problem import named_limits
 from pcces.rl.request import check_current, check_same
 from pcces.rl.run import Run
 from pcces.rl.stopping import seconds_in
 from pcces.rl.training import Training
+from pcces.support.jsonable import interval
 from pcces.support.streams import say
 from pcces.support.text import printable
 
@@ -268,7 +269,7 @@ def resumed(task: str, path: Path, asked: dict[str, Any]) -> dict[str, Any]:
         )
     names = ("algorithm", "preset", "engine", "workers", "step_timeout", "confidence", "certify_episodes")
     kept = {name: config[name] for name in names if name in config}
-    limits = {"threshold": config["thresholds"] or None, "entropy_bounds": from_json(config["entropy_bounds"])}
+    limits = {"threshold": config["thresholds"] or None, "entropy_bounds": interval(config["entropy_bounds"])}
     if config.get("limits"):
         limits |= {"threshold": None, "limits": {name: from_dict(limit) for name, limit in config["limits"].items()}}
     if "limits" in asked or "threshold" in asked:  # it will be compared

@@ -18,9 +18,10 @@ from pcces.envs.simulator import CostFunction, Simulator
 from pcces.envs.task import Task
 from pcces.rl.normalizer import Normalizer, frozen
 from pcces.rl.policy import Policy
-from pcces.rl.problem import Problem, from_json, problem_for
+from pcces.rl.problem import Problem, problem_for
 from pcces.rl.run import Metrics, Run
 from pcces.support import files as storage
+from pcces.support.jsonable import interval
 from pcces.support.schema import (
     ANY_NUMBER,
     FLAG,
@@ -184,7 +185,7 @@ def load(path: str | Path, cost: CostFunction | None = None) -> Run:
         task,
         settings["mu"],
         None if config.get("limits") else tuple(config["thresholds"]) or None,
-        from_json(config["entropy_bounds"]),
+        interval(config["entropy_bounds"]),
         settings["discounted"],
         _limits(path, config),
     )

@@ -260,18 +260,3 @@ def checked_bounds(bounds: Any) -> tuple[float, float]:
     if not low < high:
         raise ValueError(f"entropy bounds must be low < high, got {low:g} and {high:g}")
     return low, high
-
-
-def to_json(bounds: tuple[float, float]) -> list[float | None]:
-    """Bounds as JSON can hold them.
-
-    >>> to_json((-math.inf, 2.0)), from_json([None, 2.0])
-    ([None, 2.0], (-inf, 2.0))
-    """
-    return [bound if math.isfinite(bound) else None for bound in bounds]
-
-
-def from_json(bounds: list[float | None]) -> tuple[float, float]:
-    """What `to_json` gave."""
-    low, high = bounds
-    return -math.inf if low is None else low, math.inf if high is None else high

@@ -20,11 +20,12 @@ from pcces.envs.task import Continuous, Task
 from pcces.rl.algorithm import Algorithm
 from pcces.rl.folder import read_config
 from pcces.rl.policy import Policy
-from pcces.rl.problem import checked_bounds, problem_for, to_json
+from pcces.rl.problem import checked_bounds, problem_for
 from pcces.rl.run import Run
 from pcces.rl.seeds import checked_seed
 from pcces.rl.settings import BatchSettings
 from pcces.rl.stopping import Stopping
+from pcces.support.jsonable import jsonable
 from pcces.support.lock import NAME as LOCK
 from pcces.support.lock import check_free
 
@@ -125,7 +126,7 @@ class Request:
                 "simulator": task.to_dict() if isinstance(task, Simulator) else None,
                 "thresholds": list(problem.thresholds),
                 "limits": None if problem.asked is None else dict(zip(problem.cost_names, map(to_dict, problem.asked))),
-                "entropy_bounds": to_json(problem.entropy_bounds),
+                "entropy_bounds": jsonable(problem.entropy_bounds),
                 "confidence": self.confidence,
                 "certify_episodes": episodes,
                 "steps": None if self.steps is None else int(self.steps),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,16 @@ def jsonable(data: Any) -> Any:
     if isinstance(data, float) and not math.isfinite(data):
         return None
     return str(data) if isinstance(data, Path) else data
+
+
+def interval(ends: Sequence[float | None]) -> tuple[float, float]:
+    """A low and a high end, where None stands for one that is open: people write that, and `jsonable` does.
+
+    >>> jsonable((-math.inf, 2.0)), interval([None, 2.0])
+    ([None, 2.0], (-inf, 2.0))
+    """
+    low, high = ends
+    return -math.inf if low is None else low, math.inf if high is None else high
 
 
 def to_json(data: Any, indent: int | None = 1) -> str:
