@@ -31,7 +31,7 @@ from pcces.rl.rollout import rollout
 TINY = BATCH | dict(iterations=6, certify_episodes=60)
 SIMPLE = POPULATION | dict(iterations=6)  # whose iterations do not depend on how many there will be
 CAREFUL = dict(  # estimates of several episodes, with their errors
-    growth=1.05, shrink=1 / 1.05, sigma_max=2.0, constraint_z=2.0, restoration="merit", doubt=0.5, episodes=8,
+    gamma=1.05, shrink=1 / 1.05, sigma_max=2.0, constraint_z=2.0, restoration="merit", doubt=0.5, episodes=8,
     common_random_numbers=True, shaping="rank",
 )  # fmt: skip
 

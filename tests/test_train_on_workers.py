@@ -187,7 +187,7 @@ def test_failed_episodes_are_reported_and_not_certified():
 
 def test_a_search_that_begins_among_failures_finds_its_way_out():
     careful = dict(restoration="merit", shaping="rank", constraint_z=2.0, episodes=32, metric_episodes=32, beta=20.0)
-    careful |= dict(sigma0=1.0, sigma_max=2.0, growth=1.05, common_random_numbers=True, iterations=60, population=20)
+    careful |= dict(sigma0=1.0, sigma_max=2.0, gamma=1.05, common_random_numbers=True, iterations=60, population=20)
     run = pcces.train("tests/Cliff-v0", seed=1, workers=2, **POPULATION | careful)
     lost = run.metrics["failed_episodes"]
     assert lost[0] > 20 and sum(lost[-10:]) < 300  # 85 here; about 900 where a step has to end them all

@@ -38,7 +38,7 @@ from pcces.rl.worker_arena import WorkerArena
 SMALL = dict(
     preset="paper", population=8, episodes=3, metric_episodes=4, member_episodes=2, initial_tries=2, warm_up=1, m=3,
     hidden=(5, 4), restoration="merit", constraint_z=2.0, doubt=0.5, common_random_numbers=True, shaping="rank",
-    beta=20.0, growth=1.05, sigma0=1.0, sigma_max=2.0,
+    beta=20.0, gamma=1.05, sigma0=1.0, sigma_max=2.0,
 )  # fmt: skip
 BOTH = pytest.mark.parametrize("settings", [SMALL, BATCH], ids=["population", "batch"])
 

@@ -48,6 +48,7 @@ CONFIG = {
     "entropy_bounds": several(optional(NUMBER), 2),
     "confidence": SHARE, "certify_episodes": whole(2), "steps": optional(whole(1)), "settings": NAMES, "versions": NAMES,
 }  # fmt: skip
+RENAMED = {"growth": "gamma"}  # settings, from what earlier versions called them
 NEEDED = {"task", "algorithm", "preset", "seed", "thresholds", "entropy_bounds", "settings"}
 SETTINGS = {
     "iterations": whole(1), "hidden": several(whole(1, 1 << 20)), "mu": NUMBER, "discounted": FLAG, "discount": NUMBER,
@@ -83,7 +84,8 @@ def read_config(path: Path) -> dict[str, Any]:
             check(actions, {"n": whole(2, 1 << 20)} if "n" in actions else BOX, "simulator.actions")
     except ValueError as error:
         raise ValueError(f"{file} is not a run's configuration: {error}") from error
-    return dict(config)
+    settings = {RENAMED.get(name, name): value for name, value in config["settings"].items()}
+    return config | {"settings": settings}
 
 
 def read_metrics(path: Path) -> Metrics:

@@ -237,18 +237,12 @@ def conclude(
     else:
         f_trial, f_k = barrier(f_trial, over_trial), incumbent.f
     decided, success = algorithm.decide(es, x_trial, f_trial, f_k, settings.rule)
-
+    if settings.sigma_es == "tied":
+        factor = xp.astype(xp.where(success, settings.gamma, settings.shrink), es.sigma_es.dtype)
+        decided = algorithm.update_sigma_es(decided, es.sigma_es * factor, settings.sigma_es_min, settings.sigma_es0)
     waiting = es.k < settings.warm_up
     success = success & ~waiting
-    factor = xp.astype(xp.where(success, settings.growth, settings.shrink), es.sigma_es.dtype)
-    grown = xp.clip(es.sigma_es * factor, settings.sigma_es_min, settings.sigma_es0)
-    after = algorithm.State(
-        xp.where(waiting, es.x, decided.x),
-        xp.where(waiting, sigma, decided.sigma),
-        xp.where(waiting, es.sigma_es, grown) if settings.sigma_es == "tied" else es.sigma_es,
-        decided.k,
-        xp.where(waiting, es.successes, decided.successes),
-    )
+    after = algorithm.State(*(xp.where(waiting, old, new) for old, new in zip(es, decided)))._replace(k=decided.k)
     guide = d if surrogate is None else surrogate
     strategy = make_strategy(settings).update(learner.strategy, directions, weights, d, guide)
     normalizer = normalised(settings, learner.normalizer, seen, es.k)

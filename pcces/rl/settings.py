@@ -164,8 +164,8 @@ class PopulationSettings(Common):
     sigma0: float = 0.1
     sigma_min: float = 0.001
     sigma_max: float = 0.1
-    growth: float = 1.01
-    shrink: float = 0.99
+    gamma: float = 1.01  # growth of sigma after a success
+    shrink: float = 0.99  # and what is left of it after a failure
     kappa: float = 0.005
     d_max: float = 1e3
     sigma_es0: float = 1.0  # spread of the samples, as the norm of a whole direction
@@ -196,7 +196,7 @@ class PopulationSettings(Common):
         super().__post_init__()
         check_population(self)
         need(self.episodes <= self.metric_episodes, "metric_episodes must be no fewer than episodes")
-        need(0 < self.shrink < 1 < self.growth, "growth must be above 1 and shrink between 0 and 1")
+        need(0 < self.shrink < 1 < self.gamma, "gamma must be above 1 and shrink between 0 and 1")
         need(0 <= self.sigma_min < self.sigma_max, "sigma_min must be at least 0 and below sigma_max")
         for name in ("kappa", "sigma0", "sigma_es0", "d_max", "beta", "episodes"):
             need(getattr(self, name) > 0, f"{name} must be positive, got {getattr(self, name)}")
@@ -226,7 +226,7 @@ class PopulationSettings(Common):
     @property
     def rule(self) -> Rule:
         """The constants of Algorithm 1."""
-        return Rule(self.kappa, self.growth, self.shrink, self.sigma_min, self.sigma_max, self.d_max)
+        return Rule(self.kappa, self.gamma, self.shrink, self.sigma_min, self.sigma_max, self.d_max)
 
 
 USUAL_BATCH, LARGEST_BATCH = 30_000, 30_000  # environment steps
