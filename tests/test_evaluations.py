@@ -126,6 +126,16 @@ def test_a_start_at_the_optimum_has_nothing_to_gain_once_converged():
     assert early.status == 4 and "no better point than x0 was found" in early.message
 
 
+def test_that_a_search_converged_is_known_from_its_file(tmp_path):
+    opt = pcces.Optimizer([0.0, 0.0], max_evaluations=4000, rng=0)
+    while not opt.stop():
+        batch = opt.ask()
+        opt.tell(batch, (batch.points**2).sum(1))
+    opt.save(tmp_path / "search.npz")
+    again = pcces.Optimizer.load(tmp_path / "search.npz")
+    assert again.stop().startswith("converged: ") and again.result.status == opt.result.status == 0
+
+
 def test_a_start_that_is_not_feasible_is_improved_upon_by_any_that_is():
     res = pcces.minimize(lambda x: (-x[0], x[0] - 1), [3.0], bounds=[(0, 4)], max_evaluations=300, rng=0)
     assert res.improvement.value < 0 and res.success

@@ -125,7 +125,7 @@ def _no_progress(search: Search, improvement: Improvement) -> bool:
     accepted."""
     state = search.state
     informed = search.archive is not None or state.noise.present is False
-    if (informed and state.message.startswith("converged")) or not math.isfinite(improvement.value):
+    if (informed and state.converged) or not math.isfinite(improvement.value):
         return False
     parts = LEAST_PROGRESS[0] * (state.f_scale or 0.0), LEAST_PROGRESS[1] * abs(limits.worth(search, state.first))
     least = max((2 if informed else 3) * improvement.error, min(parts))

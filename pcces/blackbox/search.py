@@ -158,7 +158,7 @@ class Search:
         elif self._another_run():
             state.phase = "start"
         else:
-            self.end(f"converged: {why}")
+            self.end(f"converged: {why}", converged=True)
 
     def _stands(self) -> bool:
         """Whether x_k could be evaluated."""
@@ -226,10 +226,10 @@ class Search:
         factor = getattr(run.strategy, "factor", np.zeros((0, 0)))
         return End(run.es.x, run.incumbent.estimate, factor, run.es.sigma_es, run.multipliers)
 
-    def end(self, why: str) -> None:
+    def end(self, why: str, converged: bool = False) -> None:
         """The search is over: take up the best of the runs for the certificate."""
         state, run = self.state, self.state.run
-        state.message, state.phase = why, "done"
+        state.message, state.converged, state.phase = why, converged, "done"
         if run.incumbent.estimate.n == 0:
             return
         state.ends.append(self._this_end())

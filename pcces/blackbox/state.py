@@ -165,6 +165,7 @@ class SearchState:
     accepted: deque[Accepted]
     phase: str = "start"
     message: str = ""
+    converged: bool = False  # the search ended because there was nothing more to gain
     constraints: Constraints = field(default_factory=Constraints)
     seen: SeenValues = field(default_factory=SeenValues)
     noise: NoiseLevel = field(default_factory=lambda: NoiseLevel(None, np.zeros(1)))
@@ -239,7 +240,7 @@ def _put(group: Any, path: str, value: Any) -> Any:
 
 # Under which name in files what stands where in a SearchState.
 IN_FILES = {
-    "phase": "phase", "message": "message", "f_scale": "f_scale", "ends": "ends",
+    "phase": "phase", "message": "message", "converged": "converged", "f_scale": "f_scale", "ends": "ends",
     "batches": "budget.batches", "evaluations": "budget.evaluations", "failures": "budget.failures",
     "constraints": "constraints.number", "equal": "constraints.equal",
     "noisy": "noise.present", "noise": "noise.deviation", "jump": "noise.jump", "surprise": "surprise",
