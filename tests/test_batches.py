@@ -143,6 +143,8 @@ def test_no_step_is_longer_than_d_max():
         seen = []
         given = dict(certify_episodes=20, report=False, normalise=False, initial_tries=1, iterations=6)
         pcces.train("CartSafe-v0", callback=lambda runs: seen.append(runs[0].x.copy()), **BATCH | given | more)
-        return np.linalg.norm(np.diff(seen, axis=0), axis=1)  # a step of a trial point that was refused: to the next one
+        return np.linalg.norm(
+            np.diff(seen, axis=0), axis=1
+        )  # a step of a trial point that was refused: to the next one
 
     assert max(course(d_max=1e-6)) < 1e-5 and max(course()) > 1e-4

@@ -17,11 +17,11 @@ from pcces.engines.arena import Program
 from pcces.envs.simulator import Simulator
 from pcces.envs.task import Task
 from pcces.rl.critics import Critics, network
-from pcces.rl.epochs import Epoch, epoch_of
+from pcces.rl.epochs import Epoch, epoch_program
 from pcces.rl.normalizer import Normalizer, carry_over
 from pcces.rl.policy import Policy
 from pcces.rl.problem import Problem
-from pcces.rl.settings import Common, Start, need, normalised
+from pcces.rl.settings import Common, need, normalised
 
 Array = Any
 
@@ -65,34 +65,13 @@ class OnPolicy(NamedTuple):
 
 def program(method: OnPolicy, arena: Any, settings: OnPolicySettings) -> Program:
     """A method in this arena."""
-    task, policy, problem = arena.task, arena.policy, arena.problem
-    net = network(task.observation_size, settings)
-    # Op by op it would take seconds.
-    begin = arena.compiled(partial(method.begin, problem, net, settings), everywhere=True)
+    policy, problem, net = arena.policy, arena.problem, network(arena.task.observation_size, settings)
 
-    def learn(state: Any, columns: tuple, key: Array) -> tuple[Any, dict[str, Array]]:
-        return method.learn(policy, problem, net, settings, state, epoch_of(state.normalizer, *columns), key)
+    def learn(state: Any, epoch: Epoch, samples: Array, lengths: Array, key: Array) -> tuple[Any, dict[str, Array]]:
+        return method.learn(policy, problem, net, settings, state, epoch, key)
 
-    learn_compiled = arena.compiled(learn, everywhere=True, shared=True)
-
-    def step(state: Any, key: Any) -> tuple[Any, dict[str, Any]]:
-        """One epoch."""
-        play_key, learn_key = arena.keys(key, state.k, 2)
-        columns, first, steps = arena.epoch(state.x, state.normalizer, play_key, settings.episodes(task))
-        after, own = learn_compiled(state, columns, arena.jax_key(learn_key))
-        return after, arena.described(state.x, state.normalizer, first, arena.outputs(first), steps) | own
-
-    def init(key: Any) -> tuple[Any, Any]:
-        x, normalizer, steps = arena.first(Start.of(settings), key)
-        return begin(x, normalizer, arena.jax_key(key)), steps
-
-    return Program(
-        init=init,
-        step=step,
-        shares=settings.episodes(task),
-        blank=lambda key: begin(*arena.blank(), arena.jax_key(key)),
-        chunk=1,
-    )
+    begin = partial(method.begin, problem, net, settings)
+    return epoch_program(arena, settings, begin, learn, lambda state: (state.x, state.k))
 
 
 @dataclass(frozen=True)

@@ -25,13 +25,13 @@ from pcces.core import algorithm
 from pcces.core.barrier import comparable
 from pcces.engines.arena import Program
 from pcces.rl.critics import Critics, advantages, fit, init_critics, network, values
-from pcces.rl.epochs import Epoch, epoch_of
+from pcces.rl.epochs import Epoch, epoch_program
 from pcces.rl.improvement import acted, centred, improve
-from pcces.rl.normalizer import Normalizer, carry_over, update
+from pcces.rl.normalizer import Normalizer, carry_over
 from pcces.rl.policy import Policy
 from pcces.rl.problem import Problem
 from pcces.rl.settings import BatchSettings as Settings
-from pcces.rl.settings import Start
+from pcces.rl.settings import normalised
 
 Array = Any
 LIMIT_OF_PRICES = 100.0
@@ -69,37 +69,17 @@ class BatchLearner(NamedTuple):
 
 def program(arena: Any, settings: Settings) -> Program:
     """PCCES in this arena."""
-    s, task, policy, problem = settings, arena.task, arena.policy, arena.problem
-    net = network(task.observation_size, s)
-    begin = arena.compiled(partial(start, net, problem, s), everywhere=True)
+    task, policy, problem = arena.task, arena.policy, arena.problem
+    net = network(task.observation_size, settings)
 
     def learn(
-        learner: BatchLearner, columns: tuple, samples: Array, lengths: Array, key: Array
+        learner: BatchLearner, epoch: Epoch, samples: Array, lengths: Array, key: Array
     ) -> tuple[BatchLearner, dict[str, Array]]:
-        epoch, cut = epoch_of(learner.normalizer, *columns), jnp.mean(lengths >= task.max_steps)
-        return conclude(policy, net, problem, s, learner, epoch, samples, cut, key)
+        cut = jnp.mean(lengths >= task.max_steps)
+        return conclude(policy, net, problem, settings, learner, epoch, samples, cut, key)
 
-    learn = arena.compiled(learn, everywhere=True, shared=True)
-
-    def step(learner: BatchLearner, key: Any) -> tuple[BatchLearner, dict[str, Any]]:
-        """One iteration of Algorithm 1: play the trial point, decide, propose the next."""
-        play_key, learn_key = arena.keys(key, learner.es.k, 2)
-        columns, first, steps = arena.epoch(learner.x_trial, learner.normalizer, play_key, s.episodes(task))
-        samples = arena.outputs(first)
-        after, metrics = learn(learner, columns, samples, first.length, arena.jax_key(learn_key))
-        return after, arena.described(learner.x_trial, learner.normalizer, first, samples, steps) | metrics
-
-    def init(key: Any) -> tuple[Any, Any]:
-        x, normalizer, steps = arena.first(Start.of(s), key)
-        return begin(x, normalizer, arena.jax_key(key)), steps
-
-    return Program(
-        init=init,
-        step=step,
-        shares=s.episodes(task),
-        blank=lambda key: begin(*arena.blank(), arena.jax_key(key)),
-        chunk=1,
-    )
+    begin = partial(start, net, problem, settings)
+    return epoch_program(arena, settings, begin, learn, lambda learner: (learner.x_trial, learner.es.k))
 
 
 def start(
@@ -134,7 +114,7 @@ def conclude(
     """What an iteration makes of the batch played with its trial point, whose episodes have the outputs `samples`; the limit on
     time has cut off a share `cut` of them.
 
-    parameters: what never changes comes first, then what an iteration starts from, then what was played.
+    Many parameters: what never changes comes first, then what an iteration starts from, then what was played.
     """
     learn_key, critic_key = jax.random.split(key)
     first = learner.es.k == 0
@@ -165,9 +145,8 @@ def conclude(
     x_trial = algorithm.trial_point(decided, d, settings.rule)
 
     critics = fit(net, settings, learner.critics, epoch, advantage + value[:, :-1], critic_key)
-    normalizer = learner.normalizer
+    normalizer = normalised(settings, learner.normalizer, epoch.seen, learner.es.k)
     if settings.normalise:
-        normalizer = update(normalizer, epoch.seen, frozen=decided.k > settings.freeze * settings.iterations)
         x, x_trial = (carry_over(policy, y, learner.normalizer, normalizer) for y in (decided.x, x_trial))
         decided = decided._replace(x=x)
         carried = jax.vmap(lambda w: carry_over(net, w, learner.normalizer, normalizer))(critics.weights)

@@ -12,17 +12,20 @@ that expectations are sums over all devices (`summed`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
+from pcces.engines.arena import Program
 from pcces.engines.device import gathered, my_share, summed
 from pcces.envs.task import Step, Task
 from pcces.rl.normalizer import Normalizer, Seen, normalise, seen_in
 from pcces.rl.outcome import Outcome
 from pcces.rl.policy import Policy, forward
 from pcces.rl.rollout import rollout
+from pcces.rl.settings import Start
 
 Array = Any
 
@@ -90,6 +93,43 @@ def epoch_of(
     seen = Seen(*summed(seen_in(raw[:, :-1], played, normalizer.mean)))
     weights = played / jnp.maximum(seen.count, 1.0)
     return Epoch(normalise(normalizer, raw), actions, signals, played, going, weights, costs, length, seen)
+
+
+def epoch_program(
+    arena: Any,
+    settings: Any,
+    begin: Callable[..., Any],
+    learn: Callable[..., tuple[Any, dict[str, Array]]],
+    playing: Callable[[Any], tuple[Array, Array]],
+) -> Program:
+    """An algorithm that plays one policy's epoch an iteration, and learns from it, in this arena. All are pure functions.
+
+    `begin`: x, normalisation, key -> state; `learn`: state, epoch, outputs (N, 1 + r) and lengths of the
+    first episodes, key -> state, metrics; `playing`: state -> which policy is played, and in which iteration.
+    """
+    begin = arena.compiled(begin, everywhere=True)  # op by op it would take seconds
+    episodes = settings.episodes(arena.task)
+
+    def learn_from(
+        state: Any, columns: tuple, samples: Array, lengths: Array, key: Array
+    ) -> tuple[Any, dict[str, Array]]:
+        return learn(state, epoch_of(state.normalizer, *columns), samples, lengths, key)
+
+    compiled_learn = arena.compiled(learn_from, everywhere=True, shared=True)
+
+    def step(state: Any, key: Any) -> tuple[Any, dict[str, Any]]:
+        x, k = playing(state)
+        play_key, learn_key = arena.keys(key, k, 2)
+        columns, first, steps = arena.epoch(x, state.normalizer, play_key, episodes)
+        samples = arena.outputs(first)
+        after, metrics = compiled_learn(state, columns, samples, first.length, arena.jax_key(learn_key))
+        return after, arena.described(x, state.normalizer, first, samples, steps) | metrics
+
+    def init(key: Any) -> tuple[Any, Any]:
+        x, normalizer, steps = arena.first(Start.of(settings), key)
+        return begin(x, normalizer, arena.jax_key(key)), steps
+
+    return Program(init, step, shares=episodes, blank=lambda key: begin(*arena.blank(), arena.jax_key(key)), chunk=1)
 
 
 def on_device(
