@@ -27,12 +27,24 @@ def advance(state: jax.Array, push: jax.Array) -> tuple[jax.Array, jax.Array]:
     return position, jnp.where((position <= LEFT) & (velocity < 0), 0.0, velocity)
 
 
-def start(key: jax.Array) -> jax.Array:
-    """At rest, near the bottom of the valley."""
-    return jnp.stack([jax.random.uniform(key, minval=-0.6, maxval=-0.4), jnp.float32(0)])
+class Valley(Task):
+    """What all cars in the valley have in common."""
+
+    observation_size = 2
+    observation_low = (LEFT, -SPEED)
+    observation_high = (RIGHT, SPEED)
+    goal: float
+
+    def reset(self, key: jax.Array) -> jax.Array:
+        """At rest, near the bottom of the valley."""
+        return jnp.stack([jax.random.uniform(key, minval=-0.6, maxval=-0.4), jnp.float32(0)])
+
+    def draw(self, state: jax.Array) -> np.ndarray:
+        """The car in its valley."""
+        return draw(state, self.goal)
 
 
-class MountainCar(Task):
+class MountainCar(Valley):
     """Reach the flag: -1 for every step until then. Actions: push left, nothing, push right.
 
     >>> task = MountainCar()
@@ -41,18 +53,11 @@ class MountainCar(Task):
     """
 
     name = "MountainCar-v0"
-    observation_size = 2
     actions = Discrete(3)
     max_steps = 200
     reward_threshold = -110.0
     entropy_bounds = (0.0, 1000.0)
     goal = 0.5
-    observation_low = (LEFT, -SPEED)
-    observation_high = (RIGHT, SPEED)
-
-    def reset(self, key: jax.Array) -> jax.Array:
-        """At rest, near the bottom of the valley."""
-        return start(key)
 
     def step(self, state: jax.Array, action: jax.Array, key: jax.Array) -> Step:
         """Deterministic: the key is not used."""
@@ -60,12 +65,8 @@ class MountainCar(Task):
         there = (position >= self.goal) & (velocity >= 0)
         return Step(jnp.stack([position, velocity]), jnp.float32(-1), jnp.zeros(0), there)
 
-    def draw(self, state: jax.Array) -> np.ndarray:
-        """The car in its valley."""
-        return draw(state, self.goal)
 
-
-class MountainCarContinuous(Task):
+class MountainCarContinuous(Valley):
     """Reach the flag for 100, less 0.1 a^2 on every step.
 
     An action a beyond [-1, 1] pushes no harder than 1, but is paid for in full.
@@ -77,19 +78,12 @@ class MountainCarContinuous(Task):
     """
 
     name = "MountainCarContinuous-v0"
-    observation_size = 2
     actions = Continuous(-1.0, 1.0)
     max_steps = 999
     reward_threshold = 90.0
     entropy_bounds = (-1000.0, 1000.0)
     overshoot = True  # Gymnasium's, too, charges for the push that was asked for, however little of it there is
     goal = 0.45
-    observation_low = (LEFT, -SPEED)
-    observation_high = (RIGHT, SPEED)
-
-    def reset(self, key: jax.Array) -> jax.Array:
-        """At rest, near the bottom of the valley."""
-        return start(key)
 
     def step(self, state: jax.Array, action: jax.Array, key: jax.Array) -> Step:
         """Deterministic: the key is not used."""
@@ -101,10 +95,6 @@ class MountainCarContinuous(Task):
     def costs(self, position: jax.Array) -> jax.Array:
         """None here."""
         return jnp.zeros(0)
-
-    def draw(self, state: jax.Array) -> np.ndarray:
-        """The car in its valley."""
-        return draw(state, self.goal)
 
 
 class MountainCarContinuousSafe(MountainCarContinuous):
