@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import LinearConstraint
 
@@ -67,7 +67,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_a_resumed_search_goes_on_to_the_same_bits(case, noise, tmp_path):
     by_processes = CASES[case].get("strategy", "gp") == "gp" and "samples" not in CASES[case]
-    options = {"bounds": BOX, "max_evaluations": 90 if by_processes else 250, "rng": 5, **CASES[case]}
+    options = {"bounds": BOX, "max_evaluations": 100 if by_processes else 250, "rng": 5, **CASES[case]}
     whole = pcces.Optimizer(np.zeros(3), **options)
     uninterrupted = finish(whole, noise=noise, constraints=2)
     path, phases = tmp_path / "search.npz", set()
@@ -230,6 +230,8 @@ def test_saved_data_are_json(saved):
 # -- budgets --------------------------------------------------------------------------------------------------------------------
 
 
+# when enough is known for another strategy, and it can no longer be afforded
+@example(budget=41, noise=0.0, constraints=0, failing=0.0, strategy="default", options={})
 @settings(max_examples=150)
 @given(
     budget=st.integers(1, 200),

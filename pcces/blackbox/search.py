@@ -70,13 +70,18 @@ class Search:
         state, self.posterior = self.state, None
         assert self.later is not None
         self.options, self.rule = self.later, self.later.rule
-        population = self.options.population or default_population(self.space.n)
-        self.population = max(4, population + population % 2)
+        self.population = self._later_population
         if state.few:
             sigma = min(float(state.run.es.sigma), self.options.sigma0)
             state.run.es = state.run.es._replace(sigma=np.asarray(sigma), sigma_es=np.asarray(sigma))
             state.run.stalls, state.run.progress_f = 0, math.inf
         state.few = False
+
+    @property
+    def _later_population(self) -> int:
+        assert self.later is not None
+        population = self.later.population or default_population(self.space.n)
+        return max(4, population + population % 2)
 
     @property
     def limits(self) -> list[Limit]:
@@ -152,7 +157,7 @@ class Search:
         elif options.max_iterations is not None and int(state.run.es.k) >= options.max_iterations:
             self.end(f"{options.max_iterations} iterations are done")
         elif not (why := self._converged()):
-            if self.few and propose.enough(self):
+            if self.few and self._holds(self._later_population) and propose.enough(self):
                 self.hand_over()
             state.phase = "propose" if self.few else "sample"
         elif self._another_run():
@@ -166,7 +171,11 @@ class Search:
 
     def can_go_on(self) -> bool:
         """Whether the budget holds another iteration and the certificate."""
-        return self.state.budget.left > self.reserve() + (0 if self.few else self.population + trial.LEAST + 2)
+        return self._holds(0 if self.few else self.population)
+
+    def _holds(self, population: int) -> bool:
+        """Whether the budget holds the certificate and an iteration with so many samples; 0: with one proposal."""
+        return self.state.budget.left > self.reserve() + (population + trial.LEAST + 2 if population else 0)
 
     def reserve(self) -> int:
         """The evaluations kept for the certificate."""
