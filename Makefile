@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo demo-blackbox docs test test-fast lint mutants format bench-baselines bench-blackbox bench-device bench-engines bench-omnisafe bench-overhead bench-safety bench-scaling clean help
+.PHONY: demo demo-blackbox docs test test-fast test-portable lint mutants format bench-baselines bench-blackbox bench-certificates bench-device bench-engines bench-omnisafe bench-overhead bench-safety bench-scaling clean help
 help:            ## what can be made here
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 22
 
@@ -33,6 +33,9 @@ test: .venv/.dev   ## every test
 
 test-fast: .venv/.dev  ## all but the slow tail
 	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not slow"
+
+test-portable: .venv/.dev  ## the tests on other instruction sets, and on every Python that is at hand (a quarter of an hour each; ONLY=avx2 for one)
+	@$(BIN)/python tests/portable.py $(ONLY)
 
 lint: .venv/.dev   ## ruff and mypy
 	$(BIN)/ruff check .
@@ -65,6 +68,17 @@ bench-blackbox: .venv/.demo .venv-peers/.done  ## pcces against other constraine
 	.venv-peers/bin/python benchmarks/blackbox/run.py --solvers de cobyqa-margin pycma cobyqa nomad
 	@$(BIN)/python benchmarks/blackbox/table.py
 
+# confseq's wheels end with Python 3.10; what is needed of it is plain Python.
+.venv-confseq/.done: .venv/.demo
+	@echo "installing confseq into .venv-confseq (once)"; $(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade --target .venv-confseq \
+		--python-version 3.10 --only-binary :all: --no-deps confseq==0.0.11 multiprocess==0.70.19 dill==0.4.1
+	@touch $@
+
+bench-certificates: .venv/.demo .venv-confseq/.done  ## attacks on certificates: is one false, is a true one given? (JOBS=16 for 16 processes: half an hour, hours on one; goes on where it stopped)
+	@$(BIN)/python -W ignore::RuntimeWarning benchmarks/certificates/attack.py --workers $(or $(JOBS),1)
+	@$(BIN)/python benchmarks/certificates/rates.py
+	@$(BIN)/python benchmarks/certificates/widths.py --confseq .venv-confseq
+
 bench-baselines: .venv/.dev .venv-peers/.done  ## the baselines: step sizes, OpenES beside evosax, PPO on tasks it must solve (an hour; goes on where it stopped)
 	@PYTHONPATH=. .venv-peers/bin/python benchmarks/baselines.py evosax
 	@$(BIN)/python benchmarks/baselines.py ppo --seeds 3
@@ -93,4 +107,4 @@ bench-device: .venv/.dev .venv-peers/.done  ## generations and useful steps per 
 	@$(BIN)/python benchmarks/device.py
 
 clean:           ## remove what was built
-	rm -rf .venv .venv-peers .venv-omnisafe build site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-peers .venv-omnisafe .venv-confseq .venv-portable-* build site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

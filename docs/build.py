@@ -34,7 +34,7 @@ STORY = {
         "scaling": "How far it scales",
         "safety-tasks": "Navigation tasks",
     },
-    "Theory": {"theory": "In plain words", "paper": "The paper in the code"},
+    "Theory": {"theory": "In plain words", "certificates": "Certificates", "paper": "The paper in the code"},
     "Results": {
         "results": "The paper's experiments",
         "blackbox": "Black boxes",

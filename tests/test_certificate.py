@@ -158,7 +158,7 @@ def test_without_noise_repeats_say_what_they_exclude_and_a_statement_guarantees(
     assert res.success and res.certificate.method == "repeats" and res.certificate.samples == 15
     assert (
         res.certificate.grade == "asymptotic"
-        and "15 equal repeats exclude only what happens more often than 0.2" in res.message
+        and "15 equal repeats exclude only what happens in more than 18 %" in res.message
     )
     assert "deterministic=True" in res.message
     stated = pcces.minimize(fun, [0.0], bounds=[(-1, 2)], max_evaluations=300, rng=0, deterministic=True)
@@ -298,6 +298,17 @@ def test_certificate_in_words_and_as_data():
         assert as_json["assumes"] == list(certificate.assumes)
         assert as_json["could_be_fooled_by"] == list(certificate.could_be_fooled_by)
         assert Certificate.from_dict(as_json) == certificate
+
+
+@pytest.mark.parametrize(("n", "said"), [(2, "78 %"), (15, "18 %"), (300, "0.99 %")])
+def test_no_noise_seen_is_worded_by_what_equal_repeats_exclude(n, said):
+    certificate = Certificate(True, 0.95, (-0.1,), n, "repeats")
+    assert certificate.grade == "asymptotic"
+    assert (
+        f"none was seen, but {n} equal repeats exclude only what happens in more than {said} of the evaluations"
+        in str(certificate)
+    )
+    assert binom.pmf(0, n, certificate.excluded) == pytest.approx(0.05)
 
 
 @pytest.mark.parametrize(

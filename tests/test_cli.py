@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -89,7 +90,14 @@ def test_one_policy_that_is_not_certified_is_enough_for_the_exit_code(trained, t
     conclude([good], trained.folder, as_json=False)
     with pytest.raises(typer.Exit) as end:
         conclude([good, bad], trained.folder, as_json=True)
-    assert end.value.exit_code == 1 and '"certified": 1' in capsys.readouterr().out
+    said = json.loads(capsys.readouterr().out)
+    assert end.value.exit_code == 1 and (said["certified"], said["guaranteed"]) == (1, 1)
+    asymptotic = replace(good, certificate=replace(good.certificate, method="t", for_a_guarantee="say more"))
+    conclude([good, asymptotic], trained.folder, as_json=False)
+    shown = capsys.readouterr()
+    assert "2 of 2 certified with 95 % confidence (1 guaranteed, 1 asymptotic)" in shown.out
+    assert [line.split()[-1] for line in shown.out.splitlines()[1:3]] == ["guaranteed", "asymptotic"]
+    assert "could be fooled by rare large values" in shown.err and "for a guarantee say more" in shown.err
 
 
 def test_a_finished_run_resumed_says_what_it_said_and_does_nothing(trained):

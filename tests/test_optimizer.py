@@ -609,3 +609,21 @@ def test_a_whole_search_on_lazy_points(bounds, tmp_path):
             assert np.array_equal(np.asarray(resumed.points), np.asarray(batch.points))
         opt.tell(batch, *values(batch, constraints=0))
     assert lazy > 50 and opt.result.fun < 1e-3
+
+
+def test_how_far_limits_were_broken_counts_the_certificates_evaluations(tmp_path):
+    opt = pcces.Optimizer([0.0], bounds=[(-1, 1)], max_evaluations=600, rng=0)
+    while not opt.stop():
+        batch = opt.ask()
+        c = -1 + 0.1 * np.sin(1e4 * np.arange(len(batch)))
+        if batch.phase == "certify":
+            c[0] = 2.5
+        opt.tell(batch, (batch.points**2).sum(1), c)
+        opt.save(tmp_path / "search.npz")
+        opt = pcces.Optimizer.load(tmp_path / "search.npz")
+    found = opt.result.violations
+    assert found.worst == (2.5,) and found.evaluations > 0
+    assert (
+        f"{found.evaluations} evaluations" in opt.result.message
+        and "by at most 2.5 (constraint 0)" in opt.result.message
+    )

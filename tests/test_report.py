@@ -91,7 +91,8 @@ def test_a_page_says_red_when_a_certificate_does_not_hold_and_grey_when_there_is
     page = report.make_page([failed]).html()
     assert '<section class="verdict fails">' in page and "Not certified at 95 % confidence" in page
     both = report.make_page([run, replace(failed, config=run.config | {"seed": 1})]).html()
-    assert "1 of 2 runs certified" in both and '<td class="bad">no</td>' in both and '<td class="good">yes</td>' in both
+    assert "1 of 2 runs certified (1 guaranteed)" in both
+    assert '<td class="bad">not certified</td>' in both and '<td class="good">guaranteed</td>' in both
     unfinished = replace(run, x=None, certificate=None, final={})
     assert '<section class="verdict open">' in report.make_page([unfinished]).html()
 

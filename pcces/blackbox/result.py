@@ -137,7 +137,7 @@ class Violations(NamedTuple):
 
     evaluations: int  # with a value over its limit; equalities do not count
     share: float  # of those that did not fail
-    worst: tuple[float, ...]  # by how much at most, for each constraint, in the search; 0 where it never was
+    worst: tuple[float, ...]  # by how much at most, for each constraint; 0 where it never was
 
     def __str__(self) -> str:
         if not self.evaluations:
@@ -152,7 +152,7 @@ class Violations(NamedTuple):
 def _violations(search: Search) -> Violations:
     state, constraints = search.state, search.state.constraints
     good = state.budget.evaluations - state.budget.failures
-    worst = np.maximum(state.seen.high, 0.0) if constraints.number > 0 else np.zeros(0)
+    worst = np.maximum(state.seen.worst, 0.0) if constraints.number > 0 else np.zeros(0)
     if constraints.number > 0:
         worst = _by_constraint(constraints, worst)
         worst[constraints.equal] = 0.0

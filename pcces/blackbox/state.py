@@ -49,16 +49,23 @@ class SeenValues:
     )  # whether there were others than these
     boolean: bool = False  # they are true or false
     over: int = 0  # evaluations with a constraint over its limit; equalities do not count
+    worst: np.ndarray = field(
+        default_factory=_none
+    )  # the highest of all evaluations, those of the certificate included
 
     def begin(self, r: int, known: bool = True) -> None:
         """Nothing was seen yet; or it is not known what was."""
         self.low, self.high, self.between = np.full(r, np.inf), np.full(r, -np.inf), np.full(r, not known)
+        self.worst = np.full(r, -np.inf)
 
     def take(self, c: np.ndarray, inequalities: int, phase: str) -> None:
         """Take in the constraints (k, r) of evaluations that did not fail. What fresh samples show must not decide by which
         bound they are judged."""
         self.over += int(np.any(c[:, :inequalities] > 0, axis=1).sum())
-        if not c.size or phase == "certify":
+        if not c.size:
+            return
+        self.worst = np.maximum(self.worst, c.max(0))
+        if phase == "certify":
             return
         low, high = np.minimum(self.low, c.min(0)), np.maximum(self.high, c.max(0))
         outside = (self.low > low) & (self.low < high) | (self.high > low) & (self.high < high)
@@ -215,6 +222,8 @@ class SearchState:
         self.budget.left -= self.budget.evaluations
         if self.constraints.number >= 0 and len(self.seen.low) != len(self.noise.deviation) - 1:  # an earlier version's
             self.seen.begin(len(self.noise.deviation) - 1, known=False)
+        if "worst" not in arrays:
+            self.seen.worst = self.seen.high
         if "spent" not in scalars:
             self.test.spent = 1 - 0.5**self.test.looks
         answer = self.test.answer
@@ -245,7 +254,7 @@ IN_FILES = {
     "constraints": "constraints.number", "equal": "constraints.equal",
     "noisy": "noise.present", "noise": "noise.deviation", "jump": "noise.jump", "surprise": "surprise",
     "residuals": "residuals", "low": "seen.low", "high": "seen.high", "between": "seen.between",
-    "boolean": "seen.boolean", "over": "seen.over",
+    "boolean": "seen.boolean", "over": "seen.over", "worst": "seen.worst",
     "state": "run.es", "strategy": "run.strategy", "run_start": "run.start",
     "first": "first", "incumbent": "run.incumbent.estimate", "incumbent_row": "run.incumbent.row",
     "few": "few", "theta": "theta", "fitted": "fitted", "multipliers": "run.multipliers", "wins": "run.wins", "spread_floor": "run.spread_floor",

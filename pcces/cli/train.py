@@ -30,6 +30,7 @@ from pcces.cli.common import (
     show,
 )
 from pcces.cli.ending import FAILED, INTERRUPTED, NOT_CERTIFIED, REFUSED, in_words, refusing, tell
+from pcces.core.certificate import by_grade
 from pcces.core.limits import from_dict
 from pcces.engines.pool import PoolError
 from pcces.envs.lookup import name_of
@@ -317,15 +318,19 @@ def interrupted(task: str, training: Training | None, folder: Path, kept_apart: 
 def conclude(runs: Sequence[Run], folder: Path, as_json: bool) -> None:
     """The certificates in words, and the exit code that goes with them."""
     report = folder / "report.html" if (folder / "report.html").exists() else None
-    good = [run for run in runs if run.certificate is not None and run.certificate.holds]
+    good = [run.certificate for run in runs if run.certificate is not None and run.certificate.holds]
     if as_json:
-        show({"folder": folder, "report": report, "certified": len(good), "runs": [described(run) for run in runs]})
+        counts = {"certified": len(good), "guaranteed": sum(certificate.guaranteed for certificate in good)}
+        show({"folder": folder, "report": report, **counts, "runs": [described(run) for run in runs]})
     else:
         if len(runs) == 1:
             tell(runs[0].words())
         else:
             print_seeds(runs)
-            tell(f"{len(good)} of {len(runs)} certified with {100 * runs[0].config['confidence']:g} % confidence")
+            grades = f" ({by_grade(good)})" if good else ""
+            tell(
+                f"{len(good)} of {len(runs)} certified with {100 * runs[0].config['confidence']:g} % confidence{grades}"
+            )
         tell(f"report: {printable(report)}" if report else f"folder: {printable(folder)}")
     for said in advice(runs):
         say(said)
@@ -350,6 +355,8 @@ def advice(runs: Sequence[Run]) -> list[str]:
         said.append(
             f"not certified: the policy{whose} may break its limits; train longer (--iterations) or allow more (--threshold)"
         )
+    if len(runs) > 1:  # the words on a single run have it
+        said += dict.fromkeys(w for run in runs if run.certificate is not None and (w := run.certificate.warning()))
     if any(run.certificate is not None and "t" in run.certificate.methods and run.problem.cost_names for run in runs):
         said.append(
             "a t bound trusts that these episodes show how costs vary; if rare ones may be much larger, say what a step can"
@@ -367,7 +374,12 @@ def print_seeds(runs: Sequence[Run]) -> None:
         assert run.certificate is not None
         costs = [f"{cost:.3g}" for cost in run.final["costs"]]
         rows.append(
-            [run.config["seed"], f"{run.final['return']:.4g}", *costs, "yes" if run.certificate.holds else "NO"]
+            [
+                run.config["seed"],
+                f"{run.final['return']:.4g}",
+                *costs,
+                run.certificate.grade if run.certificate.holds else "NO",
+            ]
         )
     means = [math.fsum(values) / len(runs) for values in zip(*([r.final["return"], *r.final["costs"]] for r in runs))]
     rows.append(["mean", f"{means[0]:.4g}", *(f"{value:.3g}" for value in means[1:]), ""])

@@ -90,11 +90,21 @@ class Certificate:
         n = self.samples
         by = {
             "t": f"rare large values: what happens less than once in {max(n // 3, 1)} times may be missing in these samples",
-            "repeats": f"noise that did not show: {n} equal repeats exclude only what happens more often than {min(1.0, 3 / max(n, 1)):.2g} of the times",
+            "repeats": f"noise that did not show: none was seen, but {n} equal repeats exclude only what happens in more than "
+            f"{100 * self.excluded:.2g} % of the evaluations",
             "two values": "a third value that was never seen",
             "dependent": "samples that depend on each other for longer than these show",
         }
         return tuple(by[name] for name in self.methods if name in by)
+
+    @property
+    def excluded(self) -> float:
+        """How often something must happen at least to have shown in these samples with this confidence: about 3 / n for 95 %.
+
+        >>> round(Certificate(True, 0.95, (-1.0,), 300, "repeats").excluded, 4)
+        0.0099
+        """
+        return 1 - (1 - self.confidence) ** (1 / max(self.samples, 1))
 
     def __str__(self) -> str:
         worst = max(self.upper_bounds, default=-math.inf)
@@ -133,6 +143,20 @@ class Certificate:
         """Plain data, for JSON."""
         said = {"grade": self.grade, "assumes": self.assumes, "could_be_fooled_by": self.could_be_fooled_by}
         return asdict(self) | said
+
+
+def by_grade(certificates: Sequence[Certificate]) -> str:
+    """How many hold, by what they rest on.
+
+    >>> bets, student = (Certificate(True, 0.95, (-1.0,), 100, method) for method in ("betting", "t"))
+    >>> by_grade([bets, bets]), by_grade([bets, student]), by_grade([])
+    ('all guaranteed', '1 guaranteed, 1 asymptotic', '')
+    """
+    grades = [certificate.grade for certificate in certificates if certificate.holds]
+    counts = {grade: grades.count(grade) for grade in (GUARANTEED, ASYMPTOTIC) if grade in grades}
+    if len(counts) == 1 and len(grades) > 1:
+        return f"all {grades[0]}"
+    return ", ".join(f"{count} {grade}" for grade, count in counts.items())
 
 
 def joined(methods: Sequence[str]) -> str:

@@ -6,9 +6,10 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
+from pcces.core.certificate import by_grade
 from pcces.report.concerns import concerns
 from pcces.report.curves import charts, variants
-from pcces.report.page import Charts, Columns, Details, Page, Picture, Section, Table, Verdict, plain
+from pcces.report.page import Charts, Columns, Details, Marked, Page, Picture, Section, Table, Verdict, plain
 from pcces.report.protocols import Filming, ReportedRun
 
 log = logging.getLogger("pcces")
@@ -65,9 +66,8 @@ def _verdict(runs: Sequence[ReportedRun]) -> Verdict:
     sure = f"{100 * first.confidence:g} % confidence"
     if len(runs) > 1:
         good = sum(c.holds for c in certificates)
-        guaranteed = sum(c.guaranteed for c in certificates)
         note = "" if good == len(runs) else "The table says which; a policy that is not certified may break its limits."
-        grades = "" if guaranteed == good else f" ({guaranteed} guaranteed, {good - guaranteed} asymptotic)"
+        grades = f" ({by_grade(certificates)})" if good else ""
         said = f"{good} of {len(runs)} runs certified{grades}, each with {sure}"
         return Verdict(good == len(runs), said, note=note)
     title = f"Certified with {sure} ({first.grade})" if first.holds else f"Not certified at {sure}"
@@ -158,7 +158,7 @@ def _table(runs: Sequence[ReportedRun], where: str) -> Table:
     )  # if not, the names of the rows say them
     limits = [f" (limit {limit.short})" if alike else "" for limit in problem.cost_limits]
     columns = ["run", "return", *(name + limit for name, limit in zip(problem.cost_names, limits))]
-    rows: list[list[str | float | bool | None]] = []
+    rows: list[list[str | float | Marked | None]] = []
     for name, same in variants(runs).items():
         several = len(variants(runs)) > 1
         for run in same:
@@ -167,7 +167,7 @@ def _table(runs: Sequence[ReportedRun], where: str) -> Table:
                 rows.append([label, *[None] * (len(columns) - 1), None, "not finished"])
                 continue
             numbers = [run.final["return"], *run.final["costs"], run.final["entropy"]]
-            rows.append([label, *numbers, run.certificate.holds])
+            rows.append([label, *numbers, Marked(run.certificate.grade, run.certificate.holds)])
         finals = [run.final for run in same if run.final]
         if len(finals) > 1:
             mean = [

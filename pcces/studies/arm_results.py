@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pcces.core.certificate import ASYMPTOTIC
 from pcces.studies.arms import Arm
 from pcces.studies.experiment import Experiment
 from pcces.studies.protocol import quick
@@ -85,6 +86,10 @@ class ArmResult:
     def certified(self) -> int:
         """Of how many runs the policy returned is certified."""
         return sum(run["certified"] for run in self.runs.values())
+
+    def asymptotic(self) -> int:
+        """Of how many of these that is not guaranteed; results of a time before grades were of bounds that guarantee."""
+        return sum(run.get("grade") == ASYMPTOTIC for run in self.runs.values())
 
     def seconds(self) -> float:
         """How long the training took. Seeds that ran side by side were stopped by one clock, so theirs are equal."""

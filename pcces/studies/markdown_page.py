@@ -26,7 +26,7 @@ Learning*, AISTATS 2022. PCCES is its algorithm, the Provably Convergent Constra
 Made by `pcces reproduce --page` from the result files, never by hand.
 
 - **Returns and costs** are those of the policy that a run returns, measured on fresh episodes by the same code for every algorithm. *Certified*: that policy keeps
-  its limits with 95 % confidence. *Over*: the share of training iterations whose policy cost more than allowed, on fresh episodes. *Samples*: policies tried in an iteration.
+  its limits with 95 % confidence, guaranteed (for any costs in a step's range) where nothing else is said. *Over*: the share of training iterations whose policy cost more than allowed, on fresh episodes. *Samples*: policies tried in an iteration.
 - **Intervals**, in brackets, are 95 % bootstrap intervals of the mean over seeds, made wider as Student's t is where seeds are few; bands in the pictures likewise. IQM is the mean of
   the middle half of the seeds. Differences are paired by seed, and *higher* or *lower* is said only of an interval without zero. Each stands for itself: of forty differences that
   are none, about one will look *lower*; what is clear of all together is said, too.

@@ -26,7 +26,7 @@ ARM = {
 }  # fmt: skip
 RUN = {
     "seed": whole(0), "return": optional(NUMBER), "costs": several(optional(NUMBER)), "entropy": optional(NUMBER),
-    "length": optional(NUMBER), "episodes": whole(0), "certified": FLAG, "upper_bounds": several(optional(NUMBER)),
+    "length": optional(NUMBER), "episodes": whole(0), "certified": FLAG, "grade": TEXT, "upper_bounds": several(optional(NUMBER)),
     "thresholds": several(NUMBER), "steps": optional(NUMBER), "seconds": optional(NUMBER), "curve": NAMES,
 }  # fmt: skip
 
@@ -44,6 +44,7 @@ def record(run: Run, measures: Iterable[str] = ()) -> Record:
         "seed": run.config["seed"],
         **final,
         "certified": run.certificate.holds,
+        "grade": run.certificate.grade,
         "upper_bounds": list(run.certificate.upper_bounds),
         "thresholds": list(run.problem.thresholds),
         "entropy_bounds": list(run.problem.entropy_bounds),
@@ -96,7 +97,7 @@ def _read(file: Path) -> dict[str, Any]:
             check(data, {"arm": NAMES, "settings": NAMES, "where": NAMES, "runs": several(NAMES)})
             check(data["arm"], ARM, "arm", {"task", "algorithm", "preset", "iterations", "settings"})
             for run in data["runs"]:
-                check(run, RUN, "a run")
+                check(run, RUN, "a run", needed=set(RUN) - {"grade"})  # of earlier results there is none
     except ValueError as error:
         raise ValueError(f"{file} is damaged ({error}): delete it and run the study again") from error
     return data

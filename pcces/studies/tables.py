@@ -16,7 +16,8 @@ from pcces.studies.statistics import interquartile_mean, mean_interval, verdict
 Rows = list[list[str]]
 AT_A_GLANCE = (
     "Mean return of the policies returned; how many of them are certified to keep the limit; share of training iterations whose policy"
-    " (not the samples tried around it) is over the limit. The tables below say how many steps each played."
+    " (not the samples tried around it) is over the limit. Certificates are guaranteed ones, by bounds that hold for any costs in a step's"
+    " range, where nothing else is said. The tables below say how many steps each played."
 )
 
 
@@ -95,7 +96,8 @@ def _number(value: float | None) -> str:
 
 
 def _certified(result: ArmResult) -> str:
-    return f"{result.certified()} of {len(result.runs)}"
+    asymptotic = f" ({result.asymptotic()} asymptotic)" if result.asymptotic() else ""
+    return f"{result.certified()} of {len(result.runs)}{asymptotic}"
 
 
 def smaller(experiment: Experiment, result: ArmResult) -> str:

@@ -91,7 +91,7 @@ def fit(
     Z = Y - centre
     spread = np.sqrt(share @ Z**2) + 1e-300
     Z /= spread
-    relative = min(float(((noise / spread) ** 2).min()), 1.0)
+    relative = min(float((noise / spread).min()), 1.0) ** 2
     penalty = np.full(len(phi), ridge * relative + 1e-8)
     penalty[1 : n + 1] = 1e-3 * relative + 1e-12
     penalty[0] = 1e-10
