@@ -72,12 +72,9 @@ def test_bounds_as_scipy_writes_them():
 def test_single_precision_stays_within_the_bounds_too(box, z):
     x0, bounds = box
     middle = [(x if a is None else a) / 2 + (x if b is None else b) / 2 for (a, b), x in zip(bounds, x0)]
-    try:
-        space = Space(np.array(middle, dtype=np.float32), bounds)
-    except ValueError:  # a box so thin that no single-precision number lies inside
-        return
+    space = Space(np.array(middle, dtype=np.float32), bounds)
     x = space.to_x(space.project(np.array(z[: space.n], dtype=np.float32)))
-    assert x.dtype == np.float32
+    assert x.dtype == space.dtype
     assert all(a is None or v >= a for v, (a, _) in zip(x.astype(float), bounds))
     assert all(b is None or v <= b for v, (_, b) in zip(x.astype(float), bounds))
 
@@ -86,6 +83,23 @@ def test_float32_stays_float32():
     space = Space(np.array([0.1, 0.2], dtype=np.float32), [(0, 1), (0.2, 0.7)])
     x = space.to_x(space.project(np.array([3.0, -3.0], dtype=np.float32)))
     assert x.dtype == np.float32
+
+
+@pytest.mark.parametrize(("low", "high", "at"), [(0.7, 1, 0.7), (0, 0.3, 0.3), (-0.1, 0.1, -0.1), (0.1, 2, 0.1)])
+def test_single_precision_may_start_on_a_bound(low, high, at):
+    """A single-precision 0.7 is less than 0.7, and 0.3 more than 0.3."""
+    space = Space(np.array([at, 0.5], dtype=np.float32), [(low, high), (0, 1)])
+    x = space.to_x(space.z0)
+    assert x.dtype == np.float32 and low <= float(x[0]) <= high and x[0] == pytest.approx(at, abs=1e-7)
+    with pytest.raises(ValueError, match=r"x0\[0\] = .* lies outside its bounds"):
+        Space(np.array([at - 1e-6 if at == low else at + 1e-6, 0.5], dtype=np.float32), [(low, high), (0, 1)])
+
+
+def test_bounds_between_which_no_single_precision_number_lies_are_kept_in_double_precision():
+    space = Space(np.array([0.7, 0.5], dtype=np.float32), [(0.7, 0.7), (0, 1)])
+    assert space.dtype == float and space.to_x(np.array([3.0, 3.0])).tolist() == [0.7, 1.0]
+    with pytest.raises(ValueError, match="the bounds of variable 1 are crossed: 1 > 0"):
+        Space(np.array([0.7, 0.5], dtype=np.float32), [(0.7, 0.7), (1, 0)])
 
 
 @pytest.mark.parametrize("seed", range(15))

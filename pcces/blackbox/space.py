@@ -50,19 +50,10 @@ class Space:
             x0 = x0.astype(float)
         if not np.all(np.isfinite(x0)):
             raise ValueError(f"x0 holds nan or inf at position {int(np.flatnonzero(~np.isfinite(x0))[0])}")
+        lower, upper = _read_bounds(bounds, x0.size)
+        x0 = _started_inside(x0, lower, upper)
         self.n, self.dtype = x0.size, x0.dtype
-        lower, upper = _read_bounds(bounds, self.n)
         self.lower, self.upper = -_rounded_down(-lower, self.dtype), _rounded_down(upper, self.dtype)
-        crossed = np.flatnonzero(self.lower > self.upper)
-        if crossed.size:
-            i = int(crossed[0])
-            raise ValueError(f"the bounds of variable {i} are crossed: {self.lower[i]:g} > {self.upper[i]:g}")
-        outside = np.flatnonzero((x0 < self.lower) | (x0 > self.upper))
-        if outside.size:
-            i = int(outside[0])
-            raise ValueError(
-                f"x0[{i}] = {x0[i]:g} lies outside its bounds [{self.lower[i]:g}, {self.upper[i]:g}]; start inside them"
-            )
         self.x0 = x0 if variables is None else self.x0
         self.size = len(self.x0)  # of a point, as the user counts
         self.discrete = np.zeros(self.n, dtype=bool) if variables is None else variables.discrete
@@ -162,6 +153,26 @@ class Space:
             inside = np.array([project_polyhedron(row, G, h) for row in rows], dtype=self.dtype).reshape(z.shape)
             return np.clip(inside, self.z_lower, self.z_upper)
         return np.clip(z, self.z_lower, self.z_upper) if self.bounded else z
+
+
+def _started_inside(x0: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    """x0 within its bounds, where it is outside by its own rounding at most: a single-precision 0.7 is less than 0.7.
+
+    Where no single-precision number lies between bounds, it is in double precision from here on.
+    """
+    crossed = np.flatnonzero(lower > upper)
+    if crossed.size:
+        i = int(crossed[0])
+        raise ValueError(f"the bounds of variable {i} are crossed: {lower[i]:g} > {upper[i]:g}")
+    inside, rounding = np.clip(x0.astype(float), lower, upper), np.spacing(np.abs(x0)).astype(float)
+    outside = np.flatnonzero(np.abs(inside - x0) > rounding)
+    if outside.size:
+        i = int(outside[0])
+        raise ValueError(
+            f"x0[{i}] = {x0[i]:g} lies outside its bounds [{lower[i]:g}, {upper[i]:g}]; start inside them"
+        )
+    low, high = -_rounded_down(-lower, x0.dtype), _rounded_down(upper, x0.dtype)
+    return np.clip(x0, low, high).astype(x0.dtype) if np.all(low <= high) else inside
 
 
 def _rounded_down(limit: np.ndarray, dtype: Any) -> np.ndarray:
