@@ -168,9 +168,7 @@ def _started_inside(x0: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.
     outside = np.flatnonzero(np.abs(inside - x0) > rounding)
     if outside.size:
         i = int(outside[0])
-        raise ValueError(
-            f"x0[{i}] = {x0[i]:g} lies outside its bounds [{lower[i]:g}, {upper[i]:g}]; start inside them"
-        )
+        raise ValueError(f"x0[{i}] = {x0[i]:g} lies outside its bounds [{lower[i]:g}, {upper[i]:g}]; start inside them")
     low, high = -_rounded_down(-lower, x0.dtype), _rounded_down(upper, x0.dtype)
     return np.clip(x0, low, high).astype(x0.dtype) if np.all(low <= high) else inside
 
