@@ -88,6 +88,7 @@ def test_several_seeds_end_with_a_table(two_seeds, capsys):
 def test_one_policy_that_is_not_certified_is_enough_for_the_exit_code(trained, two_seeds, capsys):
     good, bad = load(trained.folder), load(two_seeds.folder / "seed-0")
     conclude([good], trained.folder, as_json=False)
+    assert "(guaranteed, " in capsys.readouterr().out
     with pytest.raises(typer.Exit) as end:
         conclude([good, bad], trained.folder, as_json=True)
     said = json.loads(capsys.readouterr().out)
