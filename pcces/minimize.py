@@ -52,10 +52,10 @@ def minimize(
 ) -> OptimizeResult:
     """Minimise a noisy function under constraints that may not be broken, and certify the answer.
 
-    `fun(x)` returns a float, or a pair (f, c) when one simulation gives objective and constraints (c <= 0 is feasible);
-    with `common_random_numbers=True` it is called as fun(x, rng). `constraints` are callables c(x) <= 0 or SciPy's, of any
-    form (in its dictionaries "ineq" means >= 0, as there). Bounds and linear constraints are kept by projection: fun is
-    never called outside the bounds. `equalities` names the c of the pair that must be 0, not <= 0. An exception, nan or inf
+    `fun(x)` returns a float, or a pair (f, c) when one simulation gives objective and constraints (c <= 0 is feasible; numbers,
+    or a dictionary that names them); with `common_random_numbers=True` it is called as fun(x, rng). `constraints` are
+    callables c(x) <= 0 or SciPy's, of any form (in its dictionaries "ineq" means >= 0, as there). Bounds and linear constraints
+    are kept by projection: fun is never called outside the bounds. `equalities` names the c of the pair that must be 0, not <= 0. An exception, nan or inf
     is a failed evaluation: infeasible, counted, never fatal. A first call that returns no number is a mistake, and raises
     TypeError.
 

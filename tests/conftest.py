@@ -1,6 +1,7 @@
 """Settings that must be made before NumPy is imported."""
 
 import os
+import shutil
 import signal
 from importlib import metadata
 from pathlib import Path
@@ -63,3 +64,38 @@ def trained(tmp_path_factory):
 def two_seeds(tmp_path_factory):
     """Two seeds at once, as JSON and with event files, under a limit that no policy can keep."""
     return once(tmp_path_factory, "two_seeds", "train", *SMALL, *IMPOSSIBLE, "--seeds", 2, "--json", "--tensorboard")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A real one, without a window."""
+    chromium_path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if chromium_path is None:
+        pytest.skip("no Chromium here (Debian: apt-get install chromium)")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=chromium_path, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def visit(browser):
+    """Open a file; afterwards there must have been no error on the console, and no request but the one for the file."""
+    opened, wrong, requests = [], [], []
+
+    def go(path, width=1200, scheme="light"):
+        page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
+        opened.append(page)
+        page.on("console", lambda message: wrong.append(message.text))
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("request", lambda request: requests.append(request.url[:40]))
+        page.goto(f"file://{path}")
+        return page
+
+    yield go
+    fetched = [url for url in requests if not url.startswith("data:")]
+    assert wrong == [] and len(fetched) == len(opened)
+    for page in opened:
+        page.close()

@@ -25,8 +25,6 @@ from pcces.studies.catalogue import EXPERIMENTS, FIRST_SEED
 from pcces.studies.policies import keep
 from pcces.studies.store import Store
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-
 
 @pytest.fixture
 def run(trained):
@@ -159,6 +157,7 @@ def test_the_page_of_a_search_has_its_certificate_its_answer_and_the_theorys_fun
     assert "Feasible with 95 % confidence" in html and "objective above the optimum" in html
     charts = {chart.title.split()[0]: chart for chart in search.charts(res, optimum=0.5)}
     assert list(charts) == ["objective", "constraints", "step", "accepted,", "Lyapunov"]
+    assert list(charts["constraints"].series[0].y) == list(res.history["excess"][:, 0])
     assert "Lyapunov" not in [chart.title.split()[0] for chart in search.charts(res)]
     assert charts["constraints"].limits[0].value == 0 and charts["objective"].limits[0].goal
     assert list(charts["objective"].series[0].x) == list(res.history["evaluations"])
@@ -220,39 +219,6 @@ def test_a_search_that_goes_on_is_reported_from_its_file(tmp_path):
 
 
 # -- in a browser ------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def browser():
-    if CHROMIUM is None:
-        pytest.skip("no Chromium here (Debian: apt-get install chromium)")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
-
-
-@pytest.fixture
-def visit(browser):
-    """Open a file; afterwards there must have been no error on the console, and no request but the one for the file."""
-    opened, wrong, requests = [], [], []
-
-    def go(path, width=1200, scheme="light"):
-        page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
-        opened.append(page)
-        page.on("console", lambda message: wrong.append(message.text))
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("request", lambda request: requests.append(request.url[:40]))
-        page.goto(f"file://{path}")
-        return page
-
-    yield go
-    fetched = [url for url in requests if not url.startswith("data:")]
-    assert wrong == [] and len(fetched) == len(opened)
-    for page in opened:
-        page.close()
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pcces.blackbox.evaluator import WrongReturnError, constraint_values
+from pcces.blackbox.naming import name_of, names_of
 from pcces.blackbox.variables import Choice, Integer, Log
 
 if TYPE_CHECKING:
@@ -101,6 +102,7 @@ class WithArguments:
 
     def __init__(self, fun: Callable[..., Any], arguments: Any):
         self.fun, self.arguments = fun, arguments if isinstance(arguments, tuple) else (arguments,)
+        self.__name__ = name_of(fun)
 
     def __call__(self, *given: Any) -> Any:
         """The function's value."""
@@ -112,6 +114,7 @@ class Negative:
 
     def __init__(self, fun: Callable[[Any], Any]):
         self.fun = fun
+        self.__name__ = f"-{name_of(fun)}" if name_of(fun) else ""
 
     def __call__(self, x: Any) -> np.ndarray:
         """The values at x."""
@@ -134,8 +137,17 @@ class OneSided:
         self.fun, self.low, self.high = constraint.fun, low.astype(float), high.astype(float)
         self.both = low == high
         self.upper, self.lower = ~self.both & np.isfinite(high), ~self.both & np.isfinite(low)
+        self.labels = self._labels()
         self.outputs = int(self.upper.sum() + self.lower.sum() + self.both.sum())
         self.equal = range(self.outputs - int(self.both.sum()), self.outputs)
+
+    def _labels(self) -> list[str]:
+        """What the values are called, by the function and the side."""
+        names = names_of(self.fun, len(self.low))
+        if not any(names):
+            return [""] * int(self.upper.sum() + self.lower.sum() + self.both.sum())
+        sides = ((self.upper, " (upper)"), (self.lower, " (lower)"), (self.both, ""))
+        return [name + side for used, side in sides for name, its in zip(names, used) if its]
 
     def __call__(self, x: Any) -> np.ndarray:
         """The values at x."""

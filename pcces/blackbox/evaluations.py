@@ -123,6 +123,11 @@ class Evaluations(Sequence[dict[str, Any]]):
             return column if self.variables is None else self.variables.column(self.names.index(name), column)
         return self._room["c"][: self._size, int(name[1:])].copy()
 
+    @property
+    def points(self) -> np.ndarray:
+        """All points as numbers, a row each; of a choice, which it is. No columns where points are too long to be kept."""
+        return self._room["x"][: self._size]
+
     def __repr__(self) -> str:
         dropped = f" ({self.dropped} older ones are not kept)" if self.dropped else ""
         names = self.columns if len(self.columns) <= 20 else [*self.columns[:10], "..", *self.columns[-4:]]

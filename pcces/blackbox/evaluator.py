@@ -11,13 +11,14 @@ import functools
 import math
 import pickle
 import reprlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pcces.blackbox.batch import Batch
+from pcces.blackbox.naming import names_of, rearranged
 from pcces.engines.pool import Lost, Pool, Watchdog
 
 Function = Callable[..., Any]
@@ -32,6 +33,7 @@ class Evaluation(NamedTuple):
     c: np.ndarray | None  # None: failed
     error: str = ""
     wrong: bool = False  # a function returned what is no number
+    names: tuple[str, ...] = ()  # of the constraints; none where nothing but an array was returned
 
 
 class WrongReturnError(TypeError):
@@ -49,28 +51,41 @@ class UserFunctions:
         x, seed = task
         try:  # each function gets a copy of its own: what one writes into it must not reach the others or the search
             own = x.copy()
-            f, c = split(self.fun(own, np.random.default_rng(int(seed))) if self.seeded else self.fun(own))
+            value = self.fun(own, np.random.default_rng(int(seed))) if self.seeded else self.fun(own)
+            f, c = split(value)
             if not math.isfinite(f):  # failed, and that may be all that it said
                 return Evaluation(f, None)
             parts = [c, *(constraint_values(g(x.copy())) for g in self.constraints)]
-            return Evaluation(f, np.concatenate([part for part in parts if part.size] or parts))
+            names = self._names(value, [part.size for part in parts])
+            return Evaluation(f, np.concatenate([part for part in parts if part.size] or parts), names=names)
         except WrongReturnError as error:
             return Evaluation(np.nan, None, f"TypeError: {error}", wrong=True)
         except Exception as error:  # a crashing simulator is data here: a hidden constraint
             return Evaluation(np.nan, None, f"{type(error).__name__}: {error}")
 
+    def _names(self, value: Any, sizes: Sequence[int]) -> tuple[str, ...]:
+        """What the constraints are called, in their order."""
+        named = isinstance(value, tuple) and isinstance(value[1], Mapping)
+        if not named and not self.constraints:
+            return ()
+        own = map(str, value[1]) if named else [""] * sizes[0]
+        return (*own, *(name for g, size in zip(self.constraints, sizes[1:]) for name in names_of(g, size)))
+
 
 def split(value: Any) -> tuple[float, np.ndarray]:
-    """(f, c) from what fun returned: a number, or a pair.
+    """(f, c) from what fun returned: a number, or a pair; c may be a dictionary.
 
-    >>> split((1.0, [2, 3]))
-    (1.0, array([2., 3.]))
+    >>> split((1.0, [2, 3])), split((1.0, {"heat": 2, "load": 3}))
+    ((1.0, array([2., 3.])), (1.0, array([2., 3.])))
     """
     pair = value if isinstance(value, tuple) else (value, ())
+    if len(pair) == 2 and isinstance(pair[1], Mapping):
+        pair = pair[0], list(pair[1].values())
     f, c = map(numbers, pair) if len(pair) == 2 else (None, None)
     if f is None or f.size != 1 or c is None:
         raise WrongReturnError(
-            f"fun returned {shown(value)}; it must return a number, or a tuple (f, c) of a number and the constraints"
+            f"fun returned {shown(value)}; it must return a number, or a tuple (f, c) of a number and the constraints: "
+            "numbers, or a dictionary of them"
         )
     return float(f.reshape(())), c.ravel()
 
@@ -189,6 +204,7 @@ class Evaluator:
         self.functions = UserFunctions(fun, constraints, common_random_numbers)
         self.vectorized = vectorized
         self.constraints = -1  # unknown until an evaluation succeeds
+        self.names: tuple[str, ...] = ()  # what they are called, then
         self.last_error = ""
         self._first = True
         self._pool: Pool | None = None
@@ -246,8 +262,19 @@ class Evaluator:
             return f, None
         self.constraints = sizes.pop()
         missing = np.full(self.constraints, np.nan)
-        c = [missing if each.c is None else each.c for each in evaluations]
+        c = [missing if each.c is None else self._in_order(each.c, each.names) for each in evaluations]
         return f, np.array(c).reshape(len(f), self.constraints)
+
+    def _in_order(self, c: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
+        """The constraints in the order of the first evaluation: dictionaries may be in any."""
+        if names == self.names:
+            return c
+        if not self.names:
+            self.names = names
+            return c
+        if sorted(names) != sorted(self.names):
+            raise ValueError(f"fun returned constraints called {', '.join(names)}, before {', '.join(self.names)}")
+        return c[rearranged(names, self.names)]
 
     def _on_workers(self, pool: Pool, tasks: list[PointAndSeed]) -> list[Evaluation]:
         size = max(1, len(tasks) // (4 * max(1, pool.workers)))
@@ -263,6 +290,9 @@ class Evaluator:
             self.last_error = f"{type(error).__name__}: {error}"
             return np.full(len(batch), np.nan), None
         pair = value if isinstance(value, tuple) else (value, None)
+        if len(pair) == 2 and isinstance(pair[1], Mapping):
+            columns = np.array([numbers(column) for column in pair[1].values()])
+            pair = pair[0], self._in_order(columns, tuple(map(str, pair[1]))).T
         f, c = map(numbers, pair) if len(pair) == 2 else (None, None)
         if f is None or (c is None and pair[1] is not None):
             k = len(batch)

@@ -20,18 +20,23 @@ class Iteration(NamedTuple):
     success: bool
     feasible: bool
     kind: str  # who proposed the trial point
-    constr: np.ndarray
+    constr: np.ndarray  # means of the inequalities; of an equality, both sides
+    excess: np.ndarray  # what is limited less its limit, one value a constraint
+
+
+WIDE = ("constr", "excess")  # columns with several values
 
 
 @dataclass(eq=False, repr=False)
 class History:
-    """One row an iteration; `history["fun"]` is a column, `history["constr"]` the constraints (rows, r).
+    """One row an iteration; `history["fun"]` is a column, `history["constr"]` and `history["excess"]` have a column
+    for each constraint.
 
-    >>> history = History([Iteration(14, 0.5, 0.1, 0.1, 2, 2, True, True, "cma", np.array([-1.0]))])
+    >>> history = History([Iteration(14, 0.5, 0.1, 0.1, 2, 2, True, True, "cma", np.array([-1.0]), np.array([-1.0]))])
     >>> len(history), history["evaluations"], history["constr"]
     (1, array([14]), array([[-1.]]))
     >>> history
-    1 iteration: evaluations, fun, sigma, sigma_es, samples_trial, samples_incumbent, success, feasible, kind, constr
+    1 iteration: evaluations, fun, sigma, sigma_es, samples_trial, samples_incumbent, success, feasible, kind, constr, excess
     """
 
     rows: list[Iteration] = field(default_factory=list)
@@ -46,7 +51,7 @@ class History:
         if name not in Iteration._fields:
             raise KeyError(f"no column {name!r}; there are {', '.join(Iteration._fields)}")
         column = [getattr(row, name) for row in self.rows]
-        if name == "constr":  # while every evaluation fails, not even the number of constraints is known
+        if name in WIDE:  # while every evaluation fails, not even the number of constraints is known
             width = max(map(len, column), default=0)
             column = [c if len(c) == width else np.full(width, np.inf) for c in column]
         return np.array(column)
@@ -58,5 +63,7 @@ class History:
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Take over what `arrays` gave."""
         if "history_fun" in arrays:
+            arrays = {"history_excess": arrays["history_constr"]} | arrays  # files of earlier versions do without
             columns = [arrays[f"history_{name}"] for name in Iteration._fields]
-            self.rows = [Iteration(*row) for row in zip(*(column.tolist() for column in columns[:-1]), columns[-1])]
+            plain = [column if name in WIDE else column.tolist() for name, column in zip(Iteration._fields, columns)]
+            self.rows = [Iteration(*row) for row in zip(*plain)]

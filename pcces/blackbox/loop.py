@@ -70,6 +70,7 @@ def ask_and_tell(
             outputs = evaluate(batch)
             took = time.monotonic() - began
             with uninterrupted():
+                optimizer.name_constraints(evaluate.names)
                 optimizer.tell(batch, *outputs)
                 if keeper is not None:
                     keeper(took)

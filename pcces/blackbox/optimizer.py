@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ import scipy
 from pcces.blackbox.batch import Batch, Streams
 from pcces.blackbox.evaluations import Evaluations
 from pcces.blackbox.models.archive import Archive
+from pcces.blackbox.naming import rearranged
 from pcces.blackbox.options import MODEL_DIMENSION, check_names, chosen_options, lost_assumptions, read_strategy
 from pcces.blackbox.search import PHASES, Search
 from pcces.blackbox.space import Space
@@ -141,8 +142,13 @@ class Optimizer:
         return self._asked
 
     def tell(self, batch: Batch, f: Any, c: Any = None) -> None:
-        """Report f (k,) and c (k, m) for the points of the batch just asked for; nan or inf marks a failed evaluation."""
+        """Report f (k,) and c (k, m) for the points of the batch just asked for; nan or inf marks a failed evaluation.
+        `c` may be a dictionary: a name and k values a constraint."""
         asked = self._ask()
+        if isinstance(c, Mapping):
+            names = tuple(map(str, c))
+            self.name_constraints(names)
+            c = np.array(list(c.values()), dtype=float)[rearranged(names, self.state.constraints.given_names)].T
         if batch.number != asked.number:
             raise ValueError(f"told batch {batch.number}, but batch {asked.number} is the one that was asked for last")
         outputs = self._outputs(f, c, len(asked.seeds))
@@ -160,6 +166,15 @@ class Optimizer:
         with one_blas_thread() if self.space.n <= SMALL else nullcontext():
             if PHASES[asked.phase].tell(self.search, asked, outputs):
                 self.search.next_phase()
+
+    def name_constraints(self, names: Sequence[str]) -> None:
+        """Say what the constraints are called, in their order: in messages, pictures and reports."""
+        constraints = self.state.constraints
+        if names and constraints.given_names and sorted(names) != sorted(constraints.given_names):
+            raise ValueError(
+                f"constraints are called {', '.join(names)} now, but were {', '.join(constraints.given_names)} before"
+            )
+        constraints.given_names = constraints.given_names or tuple(names)
 
     def _note(self, batch: Batch, f: Any, c: Any, outputs: np.ndarray) -> None:
         """Keep the evaluations for the table, and what they say of x_0."""
@@ -230,7 +245,7 @@ class Optimizer:
         if limits is not None and any(limits[i] != Mean() for i in equal):
             raise ValueError("an equality is one of means: leave its limit Mean()")
         state, width = self.state, 1 + m + len(equal)
-        state.constraints = Constraints(m, equal)
+        state.constraints = Constraints(m, equal, state.constraints.given_names)
         state.noise = state.noise._replace(deviation=np.zeros(width), jump=np.zeros(width))
         state.seen.begin(width - 1)
         state.seen.boolean = boolean

@@ -110,6 +110,6 @@ def _decide(search: Search) -> None:
     kept = run.incumbent.estimate
     row = Iteration(
         state.budget.evaluations, float(kept.mean[0]), float(run.es.sigma), float(run.es.sigma_es), 1, int(kept.n), success,
-        bool((broken[j] if success else broken_old) <= 0), "gp", kept.mean[1:],
+        bool((broken[j] if success else broken_old) <= 0), "gp", kept.mean[1:], limits.excess(search),
     )  # fmt: skip
     search.history.rows.append(row)

@@ -11,6 +11,9 @@ import numpy as np
 from scipy.optimize import OptimizeResult
 
 from pcces.blackbox import limits
+from pcces.blackbox.around import Surroundings
+from pcces.blackbox.describe import Setting
+from pcces.blackbox.naming import called
 from pcces.blackbox.state import Constraints, SearchState
 from pcces.blackbox.trial import rule
 from pcces.core.certificate import ASYMPTOTIC, Certificate
@@ -28,7 +31,8 @@ FOR_A_GUARANTEE = (
 
 class Result(OptimizeResult):
     """x, fun, constr, success, status, message, nit, nfev, improvement, failures, violations, certificate, history,
-    evaluations, rule; `plot()` draws the search.
+    evaluations, setting (variables and constraints, with their names), around (a model near the answer), rule; `plot()` draws the search, and `report()` writes a
+    page about it.
 
     `status`: 0 certified (and only then `success`), 1 not certified, 2 no feasible point found, 3 not finished, 4 certified,
     but no better than x0.
@@ -90,6 +94,8 @@ def make_result(search: Search, evaluations: Evaluations) -> Result:
         certificate=certificate,
         history=search.history,
         evaluations=evaluations,
+        setting=(setting := Setting.of(search)),
+        around=_around(search, evaluations, setting, z),
         rule=rule(search),
     )
     return Result(**fields)
@@ -138,6 +144,7 @@ class Violations(NamedTuple):
     evaluations: int  # with a value over its limit; equalities do not count
     share: float  # of those that did not fail
     worst: tuple[float, ...]  # by how much at most, for each constraint; 0 where it never was
+    names: tuple[str, ...] = ()  # of the constraints
 
     def __str__(self) -> str:
         if not self.evaluations:
@@ -145,7 +152,7 @@ class Violations(NamedTuple):
         i = int(np.argmax(self.worst))
         return (
             f"{self.evaluations} evaluations ({100 * self.share:.2g} %) were over a limit, by at most "
-            f"{self.worst[i]:.3g} (constraint {i})"
+            f"{self.worst[i]:.3g} ({called(i, self.names)})"
         )
 
 
@@ -154,16 +161,16 @@ def _violations(search: Search) -> Violations:
     good = state.budget.evaluations - state.budget.failures
     worst = np.maximum(state.seen.worst, 0.0) if constraints.number > 0 else np.zeros(0)
     if constraints.number > 0:
-        worst = _by_constraint(constraints, worst)
+        worst = constraints.by_user(worst)
         worst[constraints.equal] = 0.0
-    return Violations(state.seen.over, state.seen.over / max(good, 1), tuple(worst.tolist()))
+    return Violations(state.seen.over, state.seen.over / max(good, 1), tuple(worst.tolist()), constraints.names)
 
 
 def _certificate(state: SearchState, confidence: float) -> Certificate:
     answer, constraints = state.test.answer, state.constraints
     bounds = (float("inf"),) * max(constraints.number, 0)
     if answer.samples:
-        bounds = tuple(_by_constraint(constraints, answer.bounds).tolist())
+        bounds = tuple(constraints.by_user(answer.bounds).tolist())
     holds = bool(state.test.holds and np.isfinite(state.run.incumbent.estimate.mean[0]))
     method = answer.methods if constraints.number > 0 else "none"
     tested = len(state.test.candidates)
@@ -171,21 +178,26 @@ def _certificate(state: SearchState, confidence: float) -> Certificate:
     return replace(certificate, for_a_guarantee=FOR_A_GUARANTEE) if certificate.grade == ASYMPTOTIC else certificate
 
 
-def _by_constraint(constraints: Constraints, inequalities: np.ndarray) -> np.ndarray:
-    """One value a constraint, in the order the user gave them: of an equality's two inequalities the worse."""
-    values, others = np.empty(constraints.number), constraints.number - len(constraints.equal)
-    values[np.delete(np.arange(constraints.number), constraints.equal)] = inequalities[:others]
-    values[constraints.equal] = inequalities[others:].reshape(2, -1).max(0)
-    return values
-
-
 def _user_constraints(constraints: Constraints, values: np.ndarray, tolerance: float) -> np.ndarray:
     """What is limited, in the order the user gave it; an equality's value, not its pair of inequalities."""
     if constraints.number <= 0 or len(values) < 2:
         return np.zeros(0)
-    by_constraint, others = _by_constraint(constraints, values[1:]), constraints.number - len(constraints.equal)
+    by_constraint, others = constraints.by_user(values[1:]), constraints.number - len(constraints.equal)
     by_constraint[constraints.equal] = values[1 + others : 1 + constraints.number] + tolerance
     return by_constraint
+
+
+def _around(search: Search, evaluations: Evaluations, setting: Setting, z: np.ndarray) -> Surroundings:
+    """All that a model of the surroundings of the answer needs, and no more: so that results can be pickled."""
+    state, known = search.state, search.state.constraints
+    shift, margins = np.zeros(1 + max(known.number, 0)), np.zeros(max(known.number, 0))
+    if known.number > 0 and state.noise.deviation.size > 1:
+        samples = state.test.answer.samples if state.phase == "done" else search.reserve()
+        needed = limits.margin_for(search, samples) if search.needs_samples else 0.0 * limits.margin(search)
+        shift = np.append(limits.offset(search)[0], known.by_user(limits.offset(search)[1:]))
+        margins = known.by_user(needed)
+        margins[known.equal] = shift[1:][known.equal] = 0.0
+    return Surroundings(setting, evaluations, z, state.theta if search.few else np.zeros((0, 0)), shift, margins)
 
 
 def _verdict(
@@ -213,12 +225,12 @@ def _verdict(
     if not np.isfinite(fun):
         return INFEASIBLE, f"no point could be evaluated without failing; start elsewhere{failures}"
     if answer.samples == 0 or answer.broken > 0:
-        excess = limits.excess(search) if answer.samples == 0 else answer.excess(search.limits)
-        by_constraint = _by_constraint(state.constraints, excess)
-        i = int(np.argmax(by_constraint))
-        if by_constraint[i] > 0:
+        known = state.constraints
+        excess = known.by_user(answer.excess(search.limits)) if answer.samples else limits.excess(search)
+        i = int(np.argmax(excess))
+        if excess[i] > 0:
             return INFEASIBLE, (
-                f"no feasible point was found: constraint {i} is still violated by about {by_constraint[i]:.3g}; the least "
+                f"no feasible point was found: {called(i, known.names)} is still violated by about {excess[i]:.3g}; the least "
                 "violating point is returned; start closer to feasibility, widen the bounds, or give more evaluations"
                 f"{failures}"
             )

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pcces.blackbox.naming import distinct
 from pcces.core import algorithm
 from pcces.core.estimation import Estimate, NoiseLevel
 from pcces.core.limits import Limit
@@ -36,6 +37,22 @@ class Constraints:
 
     number: int = -1  # how many the user's evaluations have; -1: not known yet
     equal: np.ndarray = field(default_factory=partial(np.zeros, 0, dtype=int))  # which of them are equalities
+    given_names: tuple[str, ...] = ()  # what they are called, if anything
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What each is called: c0, c1, .. where it has no name."""
+        fits = len(self.given_names) == self.number
+        return distinct(self.given_names if fits else [""] * max(self.number, 0))
+
+    def by_user(self, inequalities: np.ndarray) -> np.ndarray:
+        """One value a constraint, in the order the user gave them: of an equality's two inequalities the worse."""
+        if self.number <= 0 or not len(inequalities):
+            return np.zeros(0)
+        values, others = np.empty(self.number), self.number - len(self.equal)
+        values[np.delete(np.arange(self.number), self.equal)] = inequalities[:others]
+        values[self.equal] = inequalities[others:].reshape(2, -1).max(0)
+        return values
 
 
 @dataclass(eq=False)

@@ -32,7 +32,13 @@ def save(optimizer: Optimizer, path: str | Path) -> None:
     arrays |= {"x0": optimizer.space.x0, **optimizer.history.arrays(), **optimizer.evaluations.arrays()}
     if search.archive is not None:
         arrays |= {f"archive_{name}": getattr(search.archive, name) for name in ARCHIVED}
-    data = {"arguments": arguments(optimizer), "seed": search.streams.seed, "memory": scalars}
+    names = list(optimizer.state.constraints.given_names)
+    data = {
+        "arguments": arguments(optimizer),
+        "seed": search.streams.seed,
+        "memory": scalars,
+        "constraint_names": names,
+    }
     files.save(path, KIND, arrays, data)
 
 
@@ -53,6 +59,7 @@ def load(kind: type[Optimizer], path: str | Path) -> Optimizer:
     optimizer = kind(x0, **given, **options)
     optimizer.search.streams = Streams(data["seed"])
     optimizer.state.restore(arrays, data["memory"])
+    optimizer.state.constraints.given_names = tuple(map(str, data.get("constraint_names", ())))
     if not optimizer.state.few:
         optimizer.search.hand_over()
     optimizer.history.restore(arrays)

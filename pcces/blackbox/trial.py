@@ -219,7 +219,7 @@ def _decide(search: Search) -> None:
     feasible = (broken_new if success else broken_old) <= 0
     row = Iteration(
         state.budget.evaluations, float(kept.mean[0]), float(run.es.sigma), float(run.es.sigma_es),
-        int(new.n), int(kept.n), success, feasible, trial.kind, kept.mean[1:],
+        int(new.n), int(kept.n), success, feasible, trial.kind, kept.mean[1:], limits.excess(search),
     )  # fmt: skip
     search.history.rows.append(row)
 

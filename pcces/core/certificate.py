@@ -112,6 +112,8 @@ class Certificate:
             return "feasible: there are no constraints but the bounds"
         source = f"{self.samples} fresh sample{'s' * (self.samples != 1)}, {self.method} bound"
         if not self.holds:
+            if not self.upper_bounds:
+                return "NOT certified: there is no point that could be put to the test"
             return f"NOT certified: the worst upper bound is {worst:.3g}, above {self.tolerance:g} ({source})"
         sure = f"feasible with {100 * self.confidence:g} % confidence ({self.grade})"
         warning = f". {self.warning()}" if self.warning() else ""

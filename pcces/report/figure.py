@@ -57,12 +57,15 @@ def draw(charts: Sequence[Chart], path: str | Path, title: str = "", columns: in
 
 
 def _draw_lines(axes: Any, chart: Chart, groups: Sequence[str]) -> dict[str, Any]:
-    """The series of a chart with their bands; a line of each group."""
+    """The series of a chart with their bands, and what is marked; a line of each group."""
     lines = {}
+    if chart.at is not None:
+        axes.axvline(chart.at, color="0.5", lw=0.8, ls=":")
     for s in reversed(chart.series):  # the first on top
         group = s.group or s.name
         colour = COLOURS[(groups.index(group) if s.colour is None else s.colour) % len(COLOURS)]
-        (lines[group],) = axes.plot(s.x, s.y, color=colour, lw=1.4)
+        style = {"ls": "", "marker": ".", "alpha": 0.5} if s.dots else {"lw": 1.4}
+        (lines[group],) = axes.plot(s.x, s.y, color=colour, **style)
         if s.low is not None and s.high is not None:
             axes.fill_between(s.x, s.low, s.high, color=colour, alpha=0.18, lw=0)
     return lines
@@ -85,16 +88,24 @@ def _draw_limits(axes: Any, chart: Chart) -> None:
 
 def _scale(axes: Any, chart: Chart) -> None:
     """Logarithmic axes, with numbers written out."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+    from matplotlib.ticker import FuncFormatter
 
     if chart.log:
-        axes.set_yscale("log")
-        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axes.yaxis.set_minor_formatter(NullFormatter())
+        logarithmic(axes)
     if chart.log_x:
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+
+
+def logarithmic(axes: Any) -> None:
+    """A logarithmic axis upwards, with numbers written out."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axes.set_yscale("log")
+    low, high = axes.get_ylim()
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high / low < 1e3 else (1,)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
 
 
 def _saved(figure: Any, path: str | Path) -> Path:

@@ -83,7 +83,7 @@ class ChartView {
   }
 
   summary() {
-    const last = this.data.series.map((s) => {
+    const last = this.lines(this.data.series).map((s) => {
       const y = s.y.filter(isNumber);
       return y.length ? `${s.name} ends at ${short(y[y.length - 1])}` : s.name;
     });
@@ -94,14 +94,14 @@ class ChartView {
     const legend = document.createElement("div");
     legend.className = "legend";
     const entries = new Map();
-    for (const s of this.data.series) entries.set(s.group, { colour: colourOf(s), dashed: false });
-    for (const m of this.data.limits) entries.set(m.name, { colour: `var(--${kindOf(m)})`, dashed: true });
-    for (const [name, { colour, dashed }] of entries) {
+    for (const s of this.data.series) entries.set(s.group, { colour: colourOf(s), kind: s.dots ? "dotted" : "" });
+    for (const m of this.data.limits) entries.set(m.name, { colour: `var(--${kindOf(m)})`, kind: "dashed" });
+    for (const [name, { colour, kind }] of entries) {
       const button = document.createElement("button");
       button.type = "button";
       button.textContent = name;
       button.style.setProperty("--key", colour);
-      button.classList.toggle("dashed", dashed);
+      if (kind) button.classList.add(kind);
       button.setAttribute("aria-pressed", "true");
       button.addEventListener("click", () => {
         const hide = !this.hidden.has(name);
@@ -115,6 +115,12 @@ class ChartView {
     this.figure.append(legend);
   }
 
+  // Series with a line; of a chart that has none, all.
+  lines(series) {
+    const lines = series.filter((s) => !s.dots);
+    return lines.length ? lines : series;
+  }
+
   visible() {
     return this.data.series.filter((s) => !this.hidden.has(s.group));
   }
@@ -124,11 +130,13 @@ class ChartView {
     const series = this.visible();
     const usable = (v) => isNumber(v) && (!this.data.log || v > 0);
     const xs = series.flatMap((s) => s.x).filter((v) => isNumber(v) && (!this.data.logX || v > 0));
-    let ys = series.flatMap((s) => [...s.y, ...(s.low ?? []), ...(s.high ?? [])]).filter(usable);
+    let ys = this.lines(series).flatMap((s) => [...s.y, ...(s.low ?? []), ...(s.high ?? [])]).filter(usable);
     const limits = this.data.limits.filter((m) => !this.hidden.has(m.name) && usable(m.value));
     const span = (values) => values.reduce(([a, b], v) => [Math.min(a, v), Math.max(b, v)], [Infinity, -Infinity]);
     const [bottom, top] = ys.length ? span(ys) : [0, 1];
     const reach = 0.75 * (top - bottom || Math.abs(top) || 1);
+    const beside = series.filter((s) => s.dots).flatMap((s) => s.y).filter(usable);
+    ys = ys.concat(beside.filter((v) => v >= bottom - 0.5 * reach && v <= top + 0.5 * reach));
     const near = limits.filter((m) => m.always || !ys.length || (m.value >= bottom - reach && m.value <= top + reach));
     ys = ys.concat(near.map((m) => m.value));
     let [low, high] = ys.length ? span(ys) : [0, 1];
@@ -175,8 +183,22 @@ class ChartView {
       const down = s.x.map((x, i) => [x, this.data.log && s.low[i] <= 0 ? low : s.low[i]]).reverse();
       element(this.svg, "path", { class: "band", fill: colourOf(s), d: `${this.path([...up, ...down])}Z` });
     }
-    for (const s of this.visible().reverse()) { // the first on top
+    if (isNumber(this.data.at)) {
+      const x = this.toX(this.data.at);
+      element(this.svg, "line", { class: "mark", x1: x, x2: x, y1: margin.top, y2: bottom });
+    }
+    for (const s of this.visible().filter((s) => s.dots)) {
+      const points = element(this.svg, "g", { class: "points", fill: colourOf(s) });
+      s.x.forEach((x, i) => {
+        if (isNumber(s.y[i]) && s.y[i] >= low && s.y[i] <= high) element(points, "circle", { cx: this.toX(x).toFixed(1), cy: this.toY(s.y[i]).toFixed(1), r: 2.5 });
+      });
+    }
+    for (const s of this.visible().filter((s) => !s.dots).reverse()) { // the first on top
       element(this.svg, "path", { class: "curve", stroke: colourOf(s), d: this.path(s.x.map((x, i) => [x, s.y[i]])) });
+      const there = (i) => isNumber(s.y[i]) && !(this.data.log && s.y[i] <= 0);
+      s.x.forEach((x, i) => { // a value alone makes no line
+        if (there(i) && !there(i - 1) && !there(i + 1)) element(this.svg, "circle", { class: "alone", cx: this.toX(x), cy: this.toY(s.y[i]), r: 3.5, fill: colourOf(s) });
+      });
     }
     for (const m of near) {
       const y = this.toY(m.value);
@@ -215,7 +237,7 @@ class ChartView {
     const box = this.svg.getBoundingClientRect();
     const x = event.clientX - box.left;
     let best = null;
-    for (const s of this.visible()) {
+    for (const s of this.lines(this.visible())) {
       for (const v of s.x) {
         if (best === null || Math.abs(this.toX(v) - x) < Math.abs(this.toX(best) - x)) best = v;
       }
@@ -227,7 +249,7 @@ class ChartView {
     const way = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (!way) return;
     event.preventDefault();
-    const xs = [...new Set(this.visible().flatMap((s) => s.x))].sort((a, b) => a - b);
+    const xs = [...new Set(this.lines(this.visible()).flatMap((s) => s.x))].sort((a, b) => a - b);
     if (!xs.length) return;
     const at = xs.indexOf(this.at);
     this.show(at < 0 ? xs[way > 0 ? 0 : xs.length - 1] : xs[Math.min(xs.length - 1, Math.max(0, at + way))]);

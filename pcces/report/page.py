@@ -42,7 +42,8 @@ class Series:
     """A line of a chart, with a band around it where `low` and `high` are given.
 
     Series of one group have the same colour on the whole page, and one entry in the legend; without a group, the name is one.
-    `colour` fixes which of the eight colours it is; otherwise groups get them in order.
+    `colour` fixes which of the eight colours it is; otherwise groups get them in order. `dots` are points without a line; those
+    far away from the lines are left out.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Series:
     high: Sequence[float] | None = None
     group: str = ""
     colour: int | None = None
+    dots: bool = False
 
     def __post_init__(self) -> None:
         lengths = {len(part) for part in (self.x, self.y, self.low, self.high) if part is not None}
@@ -76,7 +78,7 @@ class LimitLine:
 
 @dataclass(frozen=True)
 class Chart:
-    """Lines over a common axis."""
+    """Lines over a common axis, on which a value `at` may be marked."""
 
     title: str
     series: Sequence[Series]
@@ -85,6 +87,7 @@ class Chart:
     log: bool = False
     log_x: bool = False
     note: str = ""
+    at: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for page.js; what is not a finite number becomes None.
@@ -97,6 +100,7 @@ class Chart:
                 "name": s.name,
                 "group": s.group or s.name,
                 "colour": s.colour,
+                "dots": s.dots,
                 "x": six_digits(s.x),
                 "y": six_digits(s.y),
                 "low": six_digits(s.low) if s.low is not None else None,
@@ -105,7 +109,7 @@ class Chart:
             for s in self.series
         ]
         limits = [asdict(limit) for limit in self.limits if math.isfinite(limit.value)]
-        axes = {"xLabel": self.x_label, "log": self.log, "logX": self.log_x}
+        axes = {"xLabel": self.x_label, "log": self.log, "logX": self.log_x, "at": self.at}
         return {"title": self.title, "series": series, "limits": limits, **axes}
 
 
@@ -120,16 +124,19 @@ def six_digits(values: Sequence[float]) -> list[float | None]:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The headline: green, red, or grey while nothing is known."""
+    """The headline: green, red, or grey while nothing is known; amber where it holds, but could be fooled."""
 
     holds: bool | None
     title: str
     points: Sequence[str] = ()
     note: str = ""
+    doubtful: bool = False
 
     def html(self) -> str:
         """The section's markup."""
-        kind = {True: "holds", False: "fails", None: "open"}[self.holds]
+        kind = {True: "holds", False: "fails", None: "open"}[self.holds] + " doubtful" * (
+            self.doubtful and self.holds is True
+        )
         sign = {True: "✓", False: "✗", None: "…"}[self.holds]
         points = "".join(f"<li>{escape(point)}</li>" for point in self.points)
         return (

@@ -1,4 +1,4 @@
-"""The report of a search on a black box: certificate, answer, curves over evaluations, and the Lyapunov function."""
+"""The report of a search on a black box: the certificate, the answer and what limits it, the course, and the surroundings."""
 
 from __future__ import annotations
 
@@ -12,54 +12,41 @@ import numpy as np
 
 from pcces.core.theory import Constants
 from pcces.report.curves import RECENT, recent_mean
-from pcces.report.page import Chart, Charts, Details, LimitLine, Page, Section, Series, Table, Verdict
+from pcces.report.page import Chart, Charts, Columns, Details, LimitLine, Page, Section, Series
+from pcces.report.search_answer import all_variables, answer, best_points, certified, limits, troubles, verdict
+from pcces.report.search_slices import surroundings
 
 CONSTRAINTS = 8  # so many, those closest to their limits in the end, are drawn
+APART = 30.0  # times as large: constraints that get a chart of their own
+PLACES = 400  # along a curve of single evaluations
 
 
 def search_page(result: Any, optimum: float | None = None) -> Page:
     """The page about a `pcces.blackbox.result.Result`; with the least value f can have, also how fast the theory's Phi_k falls."""
-    c = result.certificate
-    if result.running:
-        headline = Verdict(None, "Still searching: no certificate yet")
-    else:
-        sure = f" with {100 * c.confidence:g} % confidence ({c.grade})" if c.upper_bounds else ""
-        note = result.message + (f". It assumes that {'; that '.join(c.assumes)}" if c.holds else "")
-        headline = Verdict(c.holds, f"Feasible{sure}" if c.holds else "Not certified", _bounds(c), note)
-    sections: list[Section] = [headline]
-    sections.append(_answer(result, optimum))
-    if len(result.history):
+    sections: list[Section] = [verdict(result), Columns([answer(result, optimum), certified(result)])]
+    sections += limits(result)
+    drawn = [*(charts(result, optimum) if len(result.history) else []), *over_limits(result)]
+    if drawn:
         note = "Estimates at the incumbent, as the search had them; points that broke their limits have no place in the objective's curve."
-        sections.append(Charts("The search", charts(result, optimum), note))
+        sections.append(Charts("The search", drawn, note * bool(len(result.history))))
+    sections += surroundings(result)
+    sections += best_points(result)
+    sections += troubles(result)
+    sections += all_variables(result)
     sections.append(Details("Constants and versions", _constants(result)))
-    subtitle = f"{result.nit} iterations, {result.nfev:,} evaluations"
-    return Page("A noisy constrained search", sections, subtitle)
+    subtitle = f"{_words(result.setting)}; {result.nit} iterations, {result.nfev:,} evaluations"
+    return Page("A search under noise", sections, subtitle)
+
+
+def _words(setting: Any) -> str:
+    n, m = len(setting.variables), len(setting.constraints)
+    return f"{n} variable{'s' * (n != 1)}, {m} constraint{'s' * (m != 1)}"
 
 
 def _constants(result: Any) -> dict[str, Any]:
     """Of Algorithm 1, and what it ran on."""
     versions = {"python": platform.python_version()} | {name: version(name) for name in ("pcces", "numpy", "scipy")}
     return result.rule._asdict() | {f"version of {name}": value for name, value in versions.items()}
-
-
-def _bounds(certificate: Any) -> list[str]:
-    kept = f"kept if at most {certificate.tolerance:g}"
-    return [
-        f"constraint {i} less its limit: at most {bound:.4g} ({kept})"
-        for i, bound in enumerate(certificate.upper_bounds)
-    ]
-
-
-def _answer(result: Any, optimum: float | None) -> Table:
-    rows: list[list[Any]] = [["objective", float(result.fun)]]
-    if optimum is not None:
-        rows.append(["objective above the optimum", float(result.fun) - optimum])
-    rows += [[f"constraint {i}", float(value)] for i, value in enumerate(result.constr)]
-    x = np.asarray(result.x)
-    shown = ", ".join(f"{v:.6g}" for v in x[:10]) + (f", .. ({x.size} in all)" if x.size > 10 else "")
-    rows += [["x", shown], ["evaluations", int(result.nfev)], ["of them failed", int(result.failures)]]
-    rows += [["of them over a limit", f"{result.violations.evaluations} ({100 * result.violations.share:.2g} %)"]]
-    return Table("The answer", ["", "value"], rows)
 
 
 def charts(result: Any, optimum: float | None = None) -> list[Chart]:
@@ -80,11 +67,8 @@ def charts(result: Any, optimum: float | None = None) -> list[Chart]:
     fun = np.where(feasible, history["fun"].astype(float), np.nan)
     goal = [LimitLine(optimum, f"optimum {optimum:g}", goal=True)] if optimum is not None else []
     made = [drawn("objective of the incumbent", {"objective": fun}, goal)]
-    c = history["constr"]
-    if c.ndim == 2 and c.shape[1]:
-        closest = np.argsort(-np.nan_to_num(c[-1], posinf=math.inf))[:CONSTRAINTS]
-        lines = {f"constraint {i}": c[:, i] for i in sorted(closest)}
-        made.append(drawn("constraints of the incumbent", lines, [LimitLine(0.0, "limit 0")]))
+    for lines in _by_size(result):
+        made.append(drawn("constraints of the incumbent, less their limits", lines, [LimitLine(0.0, "limit 0")]))
     sizes = {"step size sigma": history["sigma"], "spread of the samples": history["sigma_es"]}
     made.append(drawn("step sizes", sizes, log=True))
     accepted = recent_mean(history["success"].astype(float), RECENT)
@@ -94,3 +78,38 @@ def charts(result: Any, optimum: float | None = None) -> list[Chart]:
         phi = constants.lyapunov(fun - optimum, history["sigma"].astype(float))
         made.append(drawn("Lyapunov function Phi, less its least value", {"Phi": phi}, log=True))
     return made
+
+
+def _by_size(result: Any) -> list[dict[str, np.ndarray]]:
+    """What is limited less its limit, by label; those that would be lines at zero beside others are apart from these."""
+    excess, labels = result.history["excess"], result.setting.labels
+    if excess.ndim < 2 or excess.shape[1] != len(labels) or not labels:
+        return []
+    closest = np.argsort(-np.nan_to_num(excess[-1], posinf=math.inf))[:CONSTRAINTS]
+    finite = np.where(np.isfinite(excess), np.abs(excess), np.nan)
+    size = {j: float(np.nanmedian(finite[:, j])) if np.isfinite(excess[:, j]).any() else 0.0 for j in closest.tolist()}
+    groups: list[list[int]] = []
+    for j in sorted(size, key=lambda j: size[j]):
+        if not groups or size[j] > APART * max(size[groups[-1][0]], 1e-300):
+            groups.append([])
+        groups[-1].append(j)
+    return [{labels[j]: excess[:, j] for j in sorted(group)} for group in groups]
+
+
+def over_limits(result: Any) -> list[Chart]:
+    """How many evaluations were over a limit, and how many failed, up to each."""
+    table, setting = result.evaluations, result.setting
+    failed = ~np.isfinite(table["f"])
+    inequalities = [(j, limit.origin) for j, limit in enumerate(setting.limits) if j not in setting.equal]
+    over = np.zeros(len(failed), dtype=bool)
+    for j, origin in inequalities:
+        over |= table[f"c{j}"] > origin  # nan is not
+    if not len(failed) or not (inequalities or failed.any()):
+        return []
+    places = np.unique(np.linspace(0, len(failed) - 1, min(PLACES, len(failed))).astype(int))
+    x = [float(i + 1 + result.nfev - len(failed)) for i in places]
+    counts = {"over a limit": over.cumsum()[places]} if inequalities else {}
+    if failed.any():
+        counts["failed"] = failed.cumsum()[places]
+    return [Chart("evaluations over a limit or failed, so far", [Series(*each) for each in ((k, x, v) for k, v in counts.items())],
+                  x_label="evaluations")]  # fmt: skip

@@ -191,6 +191,25 @@ class Posterior:
             d_error[j] = -part.unit * (weighted @ change) / math.sqrt(variance)
         return mean, error, d_mean, d_error
 
+    def gradients(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The gradients (r, n) at a point, and their covariances (r, n, n).
+
+        >>> x = np.linspace(0, 1, 9)[:, None]
+        >>> data = Data(x, x**2, np.ones(9), np.zeros(1), 0.0)
+        >>> mean, covariance = Posterior(data, np.array([fit(data, 0)])).gradients(np.array([0.5]))
+        >>> bool(abs(mean[0, 0] - 1.0) < 0.01), bool(0 <= covariance[0, 0, 0] < 0.01)
+        (True, True)
+        """
+        mean, covariance = [], []
+        for part in self.parts:
+            away = z / part.lengths - part.scaled
+            _, slope = _kernel(SQRT5 * np.sqrt((away * away).sum(1)))
+            change = (-(5 / 3) * part.size) * slope[:, None] * away / part.lengths
+            prior_covariance = np.diag((5 / 3) * part.size / part.lengths**2)
+            mean.append(part.unit * (part.alpha @ change))
+            covariance.append(part.unit**2 * (prior_covariance - change.T @ part.inverse @ change))
+        return np.array(mean), np.array(covariance)
+
     def believing(self, z: np.ndarray) -> Posterior:
         """As if the point had been evaluated, and had given what is expected: for the next one of a batch."""
         data = self.data
