@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo demo-blackbox docs test test-fast test-portable lint mutants format bench-baselines bench-blackbox bench-certificates bench-device bench-engines bench-omnisafe bench-overhead bench-safety bench-scaling clean help
+.PHONY: demo demo-blackbox docs test test-fast test-portable lint mutants format bench-baselines bench-blackbox bench-certificates bench-device bench-engines bench-few bench-omnisafe bench-overhead bench-safety bench-scaling clean help
 help:            ## what can be made here
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 22
 
@@ -64,9 +64,19 @@ bench-safety-device: .venv/.dev  ## how fast the navigation tasks are in JAX, on
 	@touch $@
 
 bench-blackbox: .venv/.demo .venv-peers/.done  ## pcces against other constrained optimisers under noise (hours; goes on where it stopped)
-	$(BIN)/python benchmarks/blackbox/run.py --solvers pcces
-	.venv-peers/bin/python benchmarks/blackbox/run.py --solvers de cobyqa-margin pycma cobyqa nomad
-	@$(BIN)/python benchmarks/blackbox/table.py
+	$(BIN)/python -m benchmarks.blackbox.run --solvers pcces
+	.venv-peers/bin/python -m benchmarks.blackbox.run --solvers de cobyqa-margin pycma cobyqa nomad
+	@$(BIN)/python -m benchmarks.blackbox.table
+
+.venv-few/.done: benchmarks/few/requirements.txt
+	@test -x .venv-few/bin/python || $(PYTHON) -m venv .venv-few
+	@echo "installing BoTorch, Optuna and pycma into .venv-few (once)"; .venv-few/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+bench-few: .venv/.demo .venv-few/.done  ## 50 to 500 evaluations: pcces beside BoTorch, Optuna, pycma and COBYQA (hours; goes on where it stopped)
+	$(BIN)/python -m benchmarks.few.run --solvers pcces
+	.venv-few/bin/python -m benchmarks.few.run --solvers optuna-tpe pycma cobyqa optuna-gp botorch-scbo botorch-qlognei
+	@$(BIN)/python -m benchmarks.few.table
 
 # confseq's wheels end with Python 3.10; what is needed of it is plain Python.
 .venv-confseq/.done: .venv/.demo
@@ -107,4 +117,4 @@ bench-device: .venv/.dev .venv-peers/.done  ## generations and useful steps per 
 	@$(BIN)/python benchmarks/device.py
 
 clean:           ## remove what was built
-	rm -rf .venv .venv-peers .venv-omnisafe .venv-confseq .venv-portable-* build site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-peers .venv-few .venv-omnisafe .venv-confseq .venv-portable-* build site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

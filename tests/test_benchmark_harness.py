@@ -1,18 +1,15 @@
 """The black-box benchmark counts what it says it counts."""
 
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks" / "blackbox"))
-
-import run
-from noise import Oracle
-from peers import PEERS, Simulator
-from problems import PROBLEMS
-from table import summary
+from benchmarks.blackbox import run
+from benchmarks.blackbox.noise import Oracle
+from benchmarks.blackbox.peers import PEERS, Simulator
+from benchmarks.blackbox.problems import PROBLEMS
+from benchmarks.blackbox.table import summary
 
 
 def test_simulator_averages_raises_by_the_margin_and_fails_past_the_budget():

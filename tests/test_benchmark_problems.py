@@ -1,16 +1,12 @@
 """The benchmark's optima are optima, and its oracle and judge do what they say."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks" / "blackbox"))
-
-from noise import BudgetExhaustedError, Oracle, judge
-from problems import PROBLEMS
+from benchmarks.blackbox.noise import Oracle, judge
+from benchmarks.blackbox.problems import PROBLEMS
+from benchmarks.harness import BudgetExhaustedError
 
 problems = pytest.mark.parametrize("p", PROBLEMS.values(), ids=PROBLEMS.keys())
 

@@ -8,20 +8,15 @@ has no equality constraints, |h| <= 1e-3 (the judge's tolerance) is given as two
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
-from noise import EQUALITY_TOLERANCE, FEASIBILITY_TOLERANCE, BudgetExhaustedError, Oracle
-from problems import Problem
 from scipy.optimize import Bounds, NonlinearConstraint, differential_evolution, minimize
 
+from benchmarks.blackbox.noise import EQUALITY_TOLERANCE, FEASIBILITY_TOLERANCE, Oracle
+from benchmarks.blackbox.problems import Problem
+from benchmarks.harness import Answer, BudgetExhaustedError
+
 AVERAGED = 20  # evaluations behind each value COBYQA gets under noise
-
-
-@dataclass(frozen=True)
-class Answer:
-    x: np.ndarray
-    claims_feasible: bool
 
 
 class Simulator:
@@ -199,7 +194,7 @@ def nomad(oracle: Oracle, problem: Problem, seed: int) -> Answer:
     return Answer(problem.x0, False) if best is None else simulator.answer(best)
 
 
-def _cobyqa(simulator: Simulator, problem: Problem, seed: int) -> Answer:
+def averaged_cobyqa(simulator: Simulator, problem: Problem, seed: int) -> Answer:
     """Restarts by turns near the best and anywhere; without noise, ten in a row that bring nothing end the search."""
     rng = np.random.default_rng([seed, 1])
     inequality, equality = list(problem.inequality), list(problem.equality)
@@ -236,12 +231,12 @@ def _cobyqa(simulator: Simulator, problem: Problem, seed: int) -> Answer:
 
 def cobyqa(oracle: Oracle, problem: Problem, seed: int) -> Answer:
     """SciPy's COBYQA: on single evaluations without noise, on averages of 20 with it."""
-    return _cobyqa(Simulator(oracle, average=AVERAGED if oracle.level > 0 else 1), problem, seed)
+    return averaged_cobyqa(Simulator(oracle, average=AVERAGED if oracle.level > 0 else 1), problem, seed)
 
 
 def cobyqa_margin(oracle: Oracle, problem: Problem, seed: int) -> Answer:
     """COBYQA on averages of 20, each constraint raised by two standard errors of its average. Only under noise."""
-    return _cobyqa(Simulator(oracle, average=AVERAGED, standard_errors=2.0), problem, seed)
+    return averaged_cobyqa(Simulator(oracle, average=AVERAGED, standard_errors=2.0), problem, seed)
 
 
 def differential(oracle: Oracle, problem: Problem, seed: int) -> Answer:

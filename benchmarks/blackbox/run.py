@@ -1,30 +1,25 @@
 """Runs solvers over problems, noise levels and seeds, and appends one JSON line a run to out/blackbox.jsonl.
 
-    python benchmarks/blackbox/run.py --solvers pcces
-    python benchmarks/blackbox/run.py --solvers pycma nomad cobyqa cobyqa-margin de --processes 1
+    python -m benchmarks.blackbox.run --solvers pcces
+    python -m benchmarks.blackbox.run --solvers pycma nomad cobyqa cobyqa-margin de --processes 1
 
 What the file already holds is not run again: delete its lines (or the file) to repeat a solver.
 """
 
 import argparse
 import importlib.util
-import json
-import os
-import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # processes are the parallel part here
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
 import numpy as np
-from noise import EQUALITY_TOLERANCE, LEVELS, BudgetExhaustedError, Oracle, judge
-from peers import PEERS, Answer, Simulator
-from problems import PROBLEMS, Problem
+
+from benchmarks.blackbox.noise import EQUALITY_TOLERANCE, LEVELS, Oracle, judge
+from benchmarks.blackbox.peers import PEERS, Simulator
+from benchmarks.blackbox.problems import PROBLEMS, Problem
+from benchmarks.harness import Answer, BudgetExhaustedError, records, run_all
 
 OUT = Path("out/blackbox.jsonl")
 SEEDS = 5
@@ -104,27 +99,12 @@ def run(solver: str, name: str, level: float, seed: int, prototype_path: str | N
     }
 
 
+def runs(*task) -> list[dict]:
+    return [run(*task)]
+
+
 def key(record: dict) -> tuple:
     return record["solver"], record["problem"], record["level"], record["seed"]
-
-
-def progress(results: Iterable[dict], total: int) -> Iterator[dict]:
-    """Pass results on, with a progress line on standard error: rich's on a terminal that has it, else plain."""
-    try:
-        from rich.console import Console
-        from rich.progress import track
-    except ImportError:
-        track = None
-    if track is not None and sys.stderr.isatty():
-        yield from track(results, total=total, console=Console(stderr=True))
-        return
-    start = time.perf_counter()
-    for i, record in enumerate(results, 1):
-        hours, minutes = divmod(round((time.perf_counter() - start) / i * (total - i) / 60), 60)
-        line = f"{i}/{total}  {record['solver']} {record['problem']} {record['level']:g}  {hours}:{minutes:02} left"
-        print(f"\r{line:<70}" if sys.stderr.isatty() else line, end="", file=sys.stderr, flush=True)
-        print(end="" if sys.stderr.isatty() and i < total else "\n", file=sys.stderr, flush=True)
-        yield record
 
 
 def main() -> None:
@@ -141,22 +121,17 @@ def main() -> None:
     if "prototype" in args.solvers and args.prototype is None:
         parser.error("the solver 'prototype' needs --prototype PATH")
 
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    done = {key(json.loads(line)) for line in args.out.read_text().splitlines()} if args.out.exists() else set()
+    done = set(map(key, records(args.out)))
     # Seeds outermost, so that a table made half way compares like with like.
     todo = [
-        (solver, problem, level, seed)
+        (solver, problem, level, seed, args.prototype)
         for seed in range(args.first_seed, args.first_seed + args.seeds)
         for solver in args.solvers
         for level in args.levels
         for problem in args.problems
         if (solver, problem, level, seed) not in done and not (solver == "cobyqa-margin" and level == 0)
     ]
-    with ProcessPoolExecutor(args.processes) as pool, args.out.open("a") as out:
-        futures = [pool.submit(run, *task, args.prototype) for task in todo]
-        for record in progress((future.result() for future in as_completed(futures)), len(todo)):
-            out.write(json.dumps(record) + "\n")
-            out.flush()
+    run_all(runs, todo, args.out, args.processes, key)
 
 
 if __name__ == "__main__":

@@ -1,21 +1,16 @@
 """Prints what out/blackbox.jsonl holds as Markdown: a summary, then one table a noise level with a row a problem."""
 
-import json
 import sys
 from collections import defaultdict
 from pathlib import Path
 
-from noise import LEVELS
-from problems import PROBLEMS
+from benchmarks.blackbox.noise import LEVELS
+from benchmarks.blackbox.problems import PROBLEMS
+from benchmarks.harness import markdown, records
 
 
 def percent(values: list[bool]) -> str:
     return f"{100 * sum(values) / len(values):.0f}"
-
-
-def markdown(header: list[str], rows: list[list[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def name(level: float) -> str:
@@ -67,8 +62,7 @@ def breakdown(runs: dict[tuple, list[dict]], solvers: list[str], level: float) -
 def main() -> None:
     path = Path(sys.argv[1] if len(sys.argv) > 1 else "out/blackbox.jsonl")
     runs: dict[tuple, list[dict]] = defaultdict(list)
-    for line in path.read_text().splitlines():
-        record = json.loads(line)
+    for record in records(path):
         runs[record["solver"], record["problem"], record["level"]].append(record)
     found = {solver for solver, _, _ in runs}
     order = ["pcces", "prototype", "cobyqa-margin", "cobyqa", "de", "nomad", "pycma"]

@@ -3,8 +3,9 @@
 import json
 
 import numpy as np
-from problems import FILE, PROBLEMS, Problem
 from scipy.optimize import NonlinearConstraint, differential_evolution, minimize
+
+from benchmarks.few.problems import FILE, PROBLEMS, Problem
 
 
 def solve(problem: Problem, starts: int = 40) -> tuple[list[float], float]:

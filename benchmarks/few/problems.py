@@ -9,6 +9,7 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -28,10 +29,27 @@ class Problem:
     noise: float
     x_star: np.ndarray
     f_star: float
+    equality = ()
 
     @property
     def n(self) -> int:
         return len(self.x0)
+
+    @cached_property
+    def m(self) -> int:
+        return len(self.exact(self.x0)[1])
+
+    @property
+    def inequality(self) -> tuple[int, ...]:
+        return tuple(range(self.m))
+
+    @cached_property
+    def lower(self) -> np.ndarray:
+        return np.array(self.bounds)[:, 0]
+
+    @cached_property
+    def upper(self) -> np.ndarray:
+        return np.array(self.bounds)[:, 1]
 
     def simulate(self, x: np.ndarray, rng: np.random.Generator) -> tuple[float, np.ndarray]:
         """One noisy evaluation."""

@@ -1,0 +1,1 @@
+"""At most 2000 n evaluations: `make bench-blackbox`."""

@@ -1,0 +1,1 @@
+"""50 to 500 evaluations: `make bench-few`."""
