@@ -38,7 +38,7 @@ def drawn_in(search: Search, points: np.ndarray) -> np.ndarray:
     neighbours, local = np.sort(around[around > 1e-6])[: 2 * n + 2], None
     if len(neighbours) > n:
         noise = search.state.noise.deviation
-        local = local_model(archive, run.es.x, factor, spread, noise, with_noise=search.shaped)
+        local = local_model(archive, run.es.x, factor, spread, noise, with_noise=limits.shaped(search))
     reach = FIRST * math.sqrt(n) if local is None else FARTHER * neighbours[-1]
     offsets = points - run.es.x
     offsets = np.minimum(1.0, reach / np.maximum(distances(offsets), 1e-300))[:, None] * offsets

@@ -69,7 +69,7 @@ def _corrected(search: Search) -> np.ndarray | None:
     first = not test.candidates
     x = run.es.x if first else test.candidates[-1]
     noise, spread = state.noise.deviation, float(run.es.sigma_es)
-    local = local_model(search.archive, x, run.strategy.factor, spread, noise, True, search.shaped)
+    local = local_model(search.archive, x, run.strategy.factor, spread, noise, True, limits.shaped(search))
     measured = run.incumbent.estimate if first else estimate(test.samples)
     if local is None or not np.all(np.isfinite(measured.mean)):
         return None
@@ -79,7 +79,7 @@ def _corrected(search: Search) -> np.ndarray | None:
     trust = doubt**2 / (doubt**2 + error**2 + 1e-300)
     value = local.model.value + trust * (measured.mean - local.model.value)
     anchored = local._replace(model=local.model._replace(value=value))
-    if search.shaped:
+    if limits.shaped(search):
         noise_there = limits.own_noise(search, measured)  # of which fresh samples say more than the model
         anchored = anchored._replace(model=anchored.model._replace(noise=noise_there))
     anchored = limits.asked(search, anchored)
@@ -142,10 +142,10 @@ def tell(search: Search, batch: Batch, outputs: np.ndarray) -> bool:
     memory = test.memory if len(test.memory) else np.ones(len(test.levels))
     known = [
         replace(column, level=level, memory=before)
-        for column, level, before in zip(search.columns, test.levels, memory)
+        for column, level, before in zip(limits.columns(search), test.levels, memory)
     ]
     last = state.budget.left < LEAST or (without_noise and not search.needs_samples)
-    error = search.error(last)
+    error = limits.error_of_look(search, last)
     test.spent += error / (1 - search.confidence)
     verdict = judge(samples[:, 1:], known, error)
     test.holds, test.memory = verdict.holds, verdict.memory
@@ -191,7 +191,7 @@ def _take_up_again(search: Search, samples: np.ndarray) -> None:
 def _promising(search: Search, known: list[Column], c: np.ndarray) -> bool:
     """Whether this candidate would probably hold if all that is left were spent on it."""
     have, left = len(c), search.state.budget.left
-    error = search.error(True) / max(len(known), 1)
+    error = limits.error_of_look(search, True) / max(len(known), 1)
     for j, column in enumerate(known):
         x, limit = c[:, j], column.limit
         if limit.kind in COUNTED:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 Ranges = tuple[tuple[float, float], ...]
 CHANCE = 0.8  # that the certificate succeeds, if the constraints keep the margin
 FEW_CHANCE = 0.95  # likewise, where there are too few for many candidates
+FIRST_LOOK = 0.2  # of the error probability that is left, for a look that need not be the last
 OWN = 10  # evaluations of a point that say as much about its own noise as all others do
 
 
@@ -36,13 +37,13 @@ def broken(search: Search, e: Estimate, place: int | None = None) -> float:
         return math.inf
     values, error = judged(search, e, place)
     if place == 1:  # what the model makes of x_k changes all the time: it takes more to be given up than to be accepted
-        error = error * (1 + search.hard_to_see)
+        error = error * (1 + hard_to_see(search))
     return max(0.0, *over(search, values, error[1:]).tolist(), 0.0)
 
 
 def worth(search: Search, e: Estimate, place: int | None = None) -> float:
     """The objective, from an estimate: its mean, or what else is asked for."""
-    return float(judged(search, e, place)[0][0]) if search.shaped else float(e.f)
+    return float(judged(search, e, place)[0][0]) if shaped(search) else float(e.f)
 
 
 def judged(search: Search, e: Estimate, place: int | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -53,13 +54,13 @@ def judged(search: Search, e: Estimate, place: int | None = None) -> tuple[np.nd
     """
     noise, values = search.state.noise.deviation, e.mean
     error = noise / math.sqrt(max(float(e.n), 1.0))
-    if search.shaped:
+    if shaped(search):
         values = values + offset(search, e)
         error = error * np.sqrt(1 + 0.5 * tails(search) ** 2)  # the deviation's own error counts
     expected, doubt = search.state.trial.expected, search.state.trial.doubt
     if place is None or not len(expected) or not math.isfinite(e.f):
         return values, error
-    weight = search.hard_to_see * error**2 / np.maximum(error**2 + doubt[place] ** 2, 1e-300)  # of the model
+    weight = hard_to_see(search) * error**2 / np.maximum(error**2 + doubt[place] ** 2, 1e-300)  # of the model
     return values + weight * (expected[place] - values), np.sqrt(1 - weight) * error
 
 
@@ -83,7 +84,7 @@ def allowance(search: Search) -> float:
 def offset(search: Search, e: Estimate | None = None) -> np.ndarray:
     """What has to be added to the means of outputs (1 + r,) for what is minimised, and for limits that are kept where this
     is at most zero: at the point of an estimate, or where noise is as usual."""
-    if not search.shaped:
+    if not shaped(search):
         return np.zeros(len(search.state.noise.deviation))
     noise = search.state.noise.deviation if e is None else own_noise(search, e)
     return outcome_offset(search) + tails(search) * noise
@@ -92,7 +93,7 @@ def offset(search: Search, e: Estimate | None = None) -> np.ndarray:
 def outcome_offset(search: Search) -> np.ndarray:
     """The part of it that does not depend on the noise's size: of outcomes that have two values."""
     added = np.zeros(len(search.state.noise.deviation))
-    for j, known in enumerate(search.columns, 1):
+    for j, known in enumerate(columns(search), 1):
         if known.limit.kind != "mean" and not by_shape(known):
             low, high = known.values or (0.0, 0.0)
             added[j] = -low - (high - low) * known.limit.share
@@ -101,13 +102,13 @@ def outcome_offset(search: Search) -> np.ndarray:
 
 def asked(search: Search, local: LocalModel) -> LocalModel:
     """The model of what is minimised and limited, not of means."""
-    return local.raised(outcome_offset(search), tails(search)) if search.shaped else local
+    return local.raised(outcome_offset(search), tails(search)) if shaped(search) else local
 
 
 def tails(search: Search) -> np.ndarray:
     """How many standard deviations above its mean what is asked for is, (1 + r,)."""
-    asked = [search.options.objective, *(known.limit if by_shape(known) else PLAIN for known in search.columns)]
-    return np.array([_tail(limit, search.shape(j)) for j, limit in enumerate(asked)])
+    asked = [search.options.objective, *(known.limit if by_shape(known) else PLAIN for known in columns(search))]
+    return np.array([_tail(limit, noise_shape(search, j)) for j, limit in enumerate(asked)])
 
 
 def margin(search: Search) -> np.ndarray:
@@ -127,8 +128,10 @@ def margin_for(search: Search, samples: int, error: np.ndarray | float = 0.0) ->
 def widths(search: Search, samples: int) -> tuple[np.ndarray, np.ndarray]:
     """How far below zero the constraints have to be for the median certificate on so many samples, and the standard
     deviations of one of them then."""
-    known = search.columns
-    left = search.error(True) - search.error(False) or 1 - search.confidence  # nothing is left when all is over
+    known = columns(search)
+    left = (
+        error_of_look(search, True) - error_of_look(search, False) or 1 - search.confidence
+    )  # nothing is left when all is over
     look, n = left / max(len(known), 1), max(samples, 2)
     chance = CHANCE ** (1 / max(len(known), 1))
     pairs = [_width(search, j, column, n, look, chance) for j, column in enumerate(known)]
@@ -138,13 +141,13 @@ def widths(search: Search, samples: int) -> tuple[np.ndarray, np.ndarray]:
 
 def luck(search: Search) -> float:
     """How many standard errors lie between the median certificate and four of five, for all constraints together."""
-    return float(spare(np.ones(max(len(search.columns), 1)), FEW_CHANCE if search.few else CHANCE)[0])
+    return float(spare(np.ones(max(len(columns(search)), 1)), FEW_CHANCE if search.few else CHANCE)[0])
 
 
 def _width(search: Search, j: int, known: Column, n: int, error: float, chance: float) -> tuple[float, float]:
     """How far below zero constraint j has to be for the median certificate, and the standard deviation of a sample then,
     beside which it has to be kept."""
-    limit, shape = known.limit, search.shape(1 + j)
+    limit, shape = known.limit, noise_shape(search, 1 + j)
     if isinstance(limit, Mean):
         return mean_width(known, n, error)
     if not by_shape(known):
@@ -164,6 +167,29 @@ def _width(search: Search, j: int, known: Column, n: int, error: float, chance: 
     deviation = float(rows.std())
     skewed = 0.0 if tail.range else student_bound(rows, error, effective=n) - float(rows.mean())
     return max(skewed, mean_width(replace(tail, deviation=deviation), n, error)[0]), deviation
+
+
+def shaped(search: Search) -> bool:
+    """Whether the shape of the noise matters: something else than means is asked for."""
+    return any(limit.kind != "mean" for limit in (search.options.objective, *(search.options.limits or ())))
+
+
+def noise_shape(search: Search, output: int) -> np.ndarray:
+    """How evaluations lie around their means, in standard deviations."""
+    residuals = search.state.residuals
+    return residuals[:, output] if len(residuals) else np.zeros(0)
+
+
+def hard_to_see(search: Search) -> np.ndarray:
+    """Of which outputs few evaluations say little (1 + r,): tails of noise, and outcomes that have two values."""
+    told = [by_shape(column) or column.values is not None for column in columns(search)]
+    return np.array([search.options.objective.kind != "mean", *told], dtype=float)
+
+
+def error_of_look(search: Search, last: bool) -> float:
+    """The error probability that the next look at fresh samples may use: all that is left if there can be no other."""
+    left = (1 - search.confidence) * (1 - search.state.test.spent)
+    return left if last else FIRST_LOOK * left
 
 
 def by_shape(known: Column) -> bool:
@@ -186,13 +212,28 @@ def own_noise(search: Search, e: Estimate) -> np.ndarray:
     return np.sqrt((OWN * known**2 + e.squares) / (OWN + float(e.n) - 1))
 
 
+def each(search: Search) -> list[Limit]:
+    """The limit of each inequality, in the order of the outputs: an equality is two."""
+    constraints = search.state.constraints
+    given = search.options.limits or (PLAIN,) * max(constraints.number, 0)
+    others = [limit for i, limit in enumerate(given) if i not in constraints.equal]
+    return others + [PLAIN] * (2 * len(constraints.equal))
+
+
 def columns(search: Search) -> list[Column]:
-    """What is known of each inequality: what was stated, and what was seen."""
+    """What is known of each inequality: what was stated, and what was seen until this batch."""
+    state, made_of = search.state, search.columns[0]
+    if made_of is None or made_of[0] is not state.noise or made_of[1] != state.budget.batches:
+        search.columns = (state.noise, state.budget.batches), _columns(search)
+    return search.columns[1]
+
+
+def _columns(search: Search) -> list[Column]:
     state, options = search.state, search.options
     noise, seen, given = state.noise, state.seen, ranges(search)
     jumps = np.broadcast_to(np.asarray(noise.jump), noise.deviation.shape)
     known = []
-    for j, limit in enumerate(search.limits):
+    for j, limit in enumerate(each(search)):
         two = not seen.between[j] and seen.low[j] < seen.high[j]
         low, high = (-limit.origin, 1 - limit.origin) if seen.boolean else (float(seen.low[j]), float(seen.high[j]))
         known.append(
@@ -215,7 +256,7 @@ def ranges(search: Search) -> Ranges | None:
     tolerance = search.options.equality_tolerance
     others = [pair for i, pair in enumerate(given) if i not in equal]
     return (
-        *[(low - limit.origin, high - limit.origin) for (low, high), limit in zip(others, search.limits)],
+        *[(low - limit.origin, high - limit.origin) for (low, high), limit in zip(others, each(search))],
         *[(given[i][0] - tolerance, given[i][1] - tolerance) for i in equal],
         *[(-given[i][1] - tolerance, -given[i][0] - tolerance) for i in equal],
     )
@@ -223,10 +264,10 @@ def ranges(search: Search) -> Ranges | None:
 
 def levels(search: Search) -> np.ndarray:
     """Near which quantiles samples will count as the worst, where limits on a CVaR are just kept."""
-    chosen = np.zeros(len(search.columns))
-    for j, column in enumerate(search.columns):
+    chosen = np.zeros(len(columns(search)))
+    for j, column in enumerate(columns(search)):
         if column.limit.kind == "cvar":
-            shape, share = search.shape(1 + j), column.limit.share
+            shape, share = noise_shape(search, 1 + j), column.limit.share
             chosen[j] = (tail_quantile(shape, share) - tail_mean(shape, share)) * column.deviation
     return chosen
 
@@ -238,21 +279,21 @@ def values(search: Search, e: Estimate) -> np.ndarray:
         return plain
     plain[0] = worth(search, e)
     noise = own_noise(search, e)
-    for j, limit in enumerate(search.limits, 1):
+    for j, limit in enumerate(each(search), 1):
         if limit.kind == "probability":
-            two = search.columns[j - 1].values
+            two = columns(search)[j - 1].values
             if two is not None:
                 plain[j] = min(max((plain[j] - two[0]) / (two[1] - two[0]), 0.0), 1.0)
             elif noise[j] > 0:
-                plain[j] = tail_share(search.shape(j), -plain[j] / noise[j])
+                plain[j] = tail_share(noise_shape(search, j), -plain[j] / noise[j])
             else:
                 plain[j] = float(plain[j] > 0)
         else:
-            plain[j] += _tail(limit, search.shape(j)) * noise[j] + limit.at_most
+            plain[j] += _tail(limit, noise_shape(search, j)) * noise[j] + limit.at_most
     return plain
 
 
 def excess(search: Search) -> np.ndarray:
     """What is limited at x_k, less its limit; one value a constraint."""
     mean = values(search, search.state.run.incumbent.estimate)[1:]
-    return search.state.constraints.by_user(mean - [limit.at_most for limit in search.limits] if len(mean) else mean)
+    return search.state.constraints.by_user(mean - [limit.at_most for limit in each(search)] if len(mean) else mean)

@@ -226,7 +226,7 @@ def _verdict(
         return INFEASIBLE, f"no point could be evaluated without failing; start elsewhere{failures}"
     if answer.samples == 0 or answer.broken > 0:
         known = state.constraints
-        excess = known.by_user(answer.excess(search.limits)) if answer.samples else limits.excess(search)
+        excess = known.by_user(answer.excess(limits.each(search))) if answer.samples else limits.excess(search)
         i = int(np.argmax(excess))
         if excess[i] > 0:
             return INFEASIBLE, (

@@ -94,7 +94,7 @@ def tell(search: Search, batch: Batch, outputs: np.ndarray) -> bool:
         kind, x_trial = "neighbour", neighbour
         d = (x_trial - es.x) / es.sigma
     state.trial = Trial(x_trial, kind, d, weights, held)
-    if local is not None and noisy and search.hard_to_see.any():
+    if local is not None and noisy and limits.hard_to_see(search).any():
         local = limits.asked(search, local)
         offsets = np.stack([x_trial - es.x, np.zeros_like(x_trial)])
         farther = 1 + (local.to_u(offsets) ** 2).mean(1)
@@ -115,7 +115,7 @@ def _modelled(
     if not turn and not noise.present:
         return None, False, outputs
     spread = float(es.sigma_es)
-    local = local_model(archive, es.x, run.strategy.factor, spread, noise.deviation, with_noise=search.shaped)
+    local = local_model(archive, es.x, run.strategy.factor, spread, noise.deviation, with_noise=limits.shaped(search))
     if local is None or not noise.present:
         return local, turn, outputs
     fits = local.explains(points - es.x, outputs, noise.deviation)
@@ -123,7 +123,7 @@ def _modelled(
         factor = WIDER if fits else 1 / WIDER
         run.spread_floor = min(max(float(es.sigma_es), run.spread_floor) * factor, WIDEST)
     smooth = limits.asked(search, local).predict(points - es.x)
-    if search.shaped:
+    if limits.shaped(search):
         smooth -= limits.offset(search)  # which will be added, as to single evaluations
     smooth[~np.isfinite(outputs[:, 0])] = np.inf
     return local, turn, smooth

@@ -27,13 +27,11 @@ from pcces.core import algorithm
 from pcces.core.algorithm import Rule
 from pcces.core.certificate import Column
 from pcces.core.estimation import Estimate
-from pcces.core.limits import Limit, Mean
 from pcces.strategies import Strategy
 from pcces.strategies.cma import default_population
 
 PHASES = {"start": start, "propose": propose, "sample": sample, "trial": trial, "certify": certify}
 STALL = 40  # iterations without progress that end a noise-free run
-FIRST_LOOK = 0.2  # of the error probability that is left, for a look that need not be the last
 RESIDUALS = 2000  # the latest of them say which shape the noise has
 REPEATS = 300  # of the answer show what happens more often than once in a hundred times
 AGREEING_RUNS = 5  # noise-free runs that end at the best value seen and so end the search
@@ -58,7 +56,7 @@ class Search:
     later: Options | None = None  # the options from where Gaussian processes hand over to the strategy
     posterior: Any = None  # what they say, and what it was made of
     history: History = field(default_factory=History)
-    _known: tuple[Any, list[Column]] = (None, [])  # the columns, and what they were made of
+    columns: tuple[Any, list[Column]] = (None, [])  # what is known of each inequality, and what that was made of
 
     @property
     def few(self) -> bool:
@@ -84,48 +82,9 @@ class Search:
         return max(4, population + population % 2)
 
     @property
-    def limits(self) -> list[Limit]:
-        """The limit of each inequality, in the order of the outputs: an equality is two."""
-        constraints = self.state.constraints
-        given = self.options.limits or (Mean(),) * max(constraints.number, 0)
-        others = [limit for i, limit in enumerate(given) if i not in constraints.equal]
-        return others + [Mean()] * (2 * len(constraints.equal))
-
-    @property
-    def columns(self) -> list[Column]:
-        """What is known of each inequality."""
-        state = self.state
-        made_of = state.noise, state.budget.batches
-        if self._known[0] is None or self._known[0][0] is not made_of[0] or self._known[0][1] != made_of[1]:
-            self._known = made_of, limits.columns(self)
-        return self._known[1]
-
-    @property
-    def shaped(self) -> bool:
-        """Whether the shape of the noise matters: something else than means is asked for."""
-        asked = (self.options.objective, *(self.options.limits or ()))
-        return any(limit.kind != "mean" for limit in asked)
-
-    def shape(self, output: int) -> np.ndarray:
-        """How evaluations lie around their means, in standard deviations."""
-        residuals = self.state.residuals
-        return residuals[:, output] if len(residuals) else np.zeros(0)
-
-    @property
-    def hard_to_see(self) -> np.ndarray:
-        """Of which outputs few evaluations say little (1 + r,): tails of noise, and outcomes that have two values."""
-        told = [limits.by_shape(column) or column.values is not None for column in self.columns]
-        return np.array([self.options.objective.kind != "mean", *told], dtype=float)
-
-    @property
     def needs_samples(self) -> bool:
         """Whether the certificate takes many samples: there is noise, or its bounds do not care that none was seen."""
-        return self.state.noise.present is not False or any(column.formal for column in self.columns)
-
-    def error(self, last: bool) -> float:
-        """The error probability that the next look at fresh samples may use: all that is left if there can be no other."""
-        left = (1 - self.confidence) * (1 - self.state.test.spent)
-        return left if last else FIRST_LOOK * left
+        return self.state.noise.present is not False or any(column.formal for column in limits.columns(self))
 
     def notice(self, e: Estimate, repeats: np.ndarray, weight: float = 0.0) -> None:
         """Take in what repeated evaluations of a point showed of the noise: there may be some after all."""
@@ -137,7 +96,7 @@ class Search:
     def note_shape(self, repeats: np.ndarray) -> None:
         """Keep how repeated evaluations of a point lay around their mean, where the shape of the noise matters."""
         state, n = self.state, len(repeats)
-        if not self.shaped or n < 4 or not np.all(np.isfinite(repeats)):
+        if not limits.shaped(self) or n < 4 or not np.all(np.isfinite(repeats)):
             return
         noise = np.where(state.noise.deviation > 0, state.noise.deviation, 1.0)
         rows = (repeats - repeats.mean(0)) * math.sqrt(n / (n - 1)) / noise

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pcces.blackbox import limits
 from pcces.blackbox.batch import Batch, repeated
 from pcces.core.estimation import estimate, pool
 
@@ -23,7 +24,7 @@ def ask(search: Search) -> Batch:
     if options.deterministic and not search.state.noise.present:
         times = max(1, fixed)
     else:
-        said = options.constraint_range is not None or search.shaped
+        said = options.constraint_range is not None or limits.shaped(search)
         first = ENOUGH if said and search.max_evaluations > 10 * ENOUGH else 2
         times = max(first, fixed) if run.incumbent.estimate.n == 0 or search.few else ENOUGH - 2
     return repeated(search, run.es.x, times)
