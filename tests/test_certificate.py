@@ -289,7 +289,7 @@ def test_certificate_in_words_and_as_data():
     assert mixed.grade == "asymptotic" and len(mixed.assumes) == 3 and len(mixed.could_be_fooled_by) == 1
     free, failed = (Certificate(fine, 0.95, (), 0, "none") for fine in (True, False))
     assert str(free) == "feasible: there are no constraints but the bounds" and free.guaranteed
-    assert str(failed) == "NOT certified: the worst upper bound is -inf, above 0 (0 fresh samples, none bound)"
+    assert str(failed) == "NOT certified: there is no point that could be put to the test"
     one = Certificate(True, 0.95, (-0.2,), 1, "stated", tolerance=0.5)
     assert "at most 0.5 (worst -0.2; 1 fresh sample, stated bound)" in str(one) and len(one.assumes) == 1
     for certificate in (holds, fails, sure, mixed, free, one):
