@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import importlib.util
 import inspect
 import io
 import re
@@ -122,6 +123,11 @@ def reference() -> str:
         lines += described(f"pcces.{name}", getattr(pcces, name))
     for thing in (Result, BatchSettings, PopulationSettings):
         lines += described(f"{thing.__module__}.{thing.__name__}", thing)
+    if importlib.util.find_spec("optuna"):
+        from pcces.integrations import optuna
+
+        for name in optuna.__all__:
+            lines += described(f"pcces.integrations.optuna.{name}", getattr(optuna, name))
     lines += ["## Commands", "", "Each takes `--json` for one machine-readable object on standard output.", ""]
     group: Any = typer.main.get_command(app)
     for name, command in group.commands.items():
