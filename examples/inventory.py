@@ -17,8 +17,8 @@ DAYS, WARM_UP = 180, 30
 
 
 def simulate(x, rng):
-    """Average daily cost and the fill rate of one simulated half-year under the policy x = (reorder, quantity)."""
-    reorder, quantity = x
+    """Average daily cost and the fill rate of one simulated half-year under the policy x."""
+    reorder, quantity = x["reorder"], x["quantity"]
     demand = rng.poisson(rng.gamma(4.0, 5.0, DAYS))  # 20 items a day on average, in waves
     lead_time = rng.integers(3, 8, DAYS)
     arrivals = np.zeros(DAYS + 10)
@@ -40,26 +40,28 @@ def simulate(x, rng):
 def warehouse(x, rng):
     """What pcces sees: the cost, and a constraint that must not be positive."""
     cost, fill_rate = simulate(x, rng)
-    return cost, 0.95 - fill_rate
+    return cost, {"missing fill rate": 0.95 - fill_rate}
 
 
 def main() -> int:
     res = pcces.minimize(
         warehouse,
-        x0=[150.0, 300.0],
-        bounds=[(0, 400), (20, 1000)],
+        x0={"reorder": 150.0, "quantity": 300.0},
+        bounds={"reorder": (0, 400), "quantity": (20, 1000)},
         max_evaluations=6000,
         common_random_numbers=True,
         rng=0,
     )
     print(
-        f"reorder at {res.x[0]:.0f} items, {res.x[1]:.0f} at a time: {res.fun:.2f} a day, fill rate {100 * (0.95 - res.constr[0]):.1f} %"
+        f"reorder at {res.x['reorder']:.0f} items, {res.x['quantity']:.0f} at a time: {res.fun:.2f} a day, "
+        f"fill rate {100 * (0.95 - res.constr[0]):.1f} %"
     )
     print(res.message)
     picture = Path("out") / "inventory.png"
     picture.parent.mkdir(exist_ok=True)
     res.plot(picture)
-    print(f"the search is drawn in {picture}")
+    page = res.report(picture.with_suffix(".html"))
+    print(f"the search is drawn in {picture}, and {page} is about it")
     truth = np.array([simulate(res.x, np.random.default_rng(seed)) for seed in range(10**6, 10**6 + 2000)]).mean(0)
     print(f"check on 2000 further half-years: {truth[0]:.2f} a day, fill rate {100 * truth[1]:.2f} %")
     return 0 if res.success else 1

@@ -173,7 +173,9 @@ class ChartView {
       element(this.svg, "text", { x: margin.left - 7, y: this.toY(v) + 4, "text-anchor": "end" }, labels[i]);
     });
     for (const v of this.data.logX ? logTicks(left, right) : ticks(left, right, Math.max(2, Math.min(6, width / 90)))) {
-      element(this.svg, "text", { x: this.toX(v), y: bottom + 16, "text-anchor": "middle" }, short(v));
+      const label = short(v);
+      const x = Math.min(this.toX(v), width - 3.6 * label.length - 1); // all of it is seen
+      element(this.svg, "text", { x, y: bottom + 16, "text-anchor": "middle" }, label);
     }
     const middle = (margin.left + width - margin.right) / 2;
     element(this.svg, "text", { x: middle, y: HEIGHT - 4, "text-anchor": "middle" }, this.data.xLabel);
