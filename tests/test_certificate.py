@@ -39,7 +39,7 @@ def search(fun, seed, budget=100, strategy="model", **options):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("strategy", "runs"), [("model", 200), ("gp", 40)])
+@pytest.mark.parametrize(("strategy", "runs"), [("model", 200), ("gp", 20)])
 def test_answers_near_an_active_constraint_are_truly_feasible(strategy, runs):
     certified, wrong = 0, 0
     for seed in range(runs):
@@ -66,7 +66,7 @@ def test_answers_near_an_active_constraint_are_truly_feasible(strategy, runs):
 )
 def test_where_nothing_is_feasible_certificates_are_as_rare_as_promised(confidence, strategy, constraint):
     """The sharpest case: every point misses feasibility by less than any sample can tell, so each certificate is false."""
-    runs, options = 120 if strategy == "model" else 40, {"confidence": confidence, "strategy": strategy}
+    runs, options = 120 if strategy == "model" else 20, {"confidence": confidence, "strategy": strategy}
     wrong = sum(search(noisy_problem(seed, constraint), seed, **options).success for seed in range(runs))
     assert no_more_often_than(wrong, runs, 1 - confidence)
 

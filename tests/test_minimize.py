@@ -155,7 +155,7 @@ def test_fun_is_never_called_outside_the_bounds(seed, low, width, strategy, nois
         return -x.sum() + x @ x + noise * rng.standard_normal(), x[0] + x[1] - low - 0.7 * width
 
     res = pcces.minimize(
-        fun, [low + width / 3, 0.0, 0.0], bounds=bounds, max_evaluations=150, rng=seed, strategy=strategy
+        fun, [low + width / 3, 0.0, 0.0], bounds=bounds, max_evaluations=90, rng=seed, strategy=strategy
     )
     assert outside == [] and len(calls) == res.nfev and res.failures > 0
     assert low <= res.x[0] <= low + width and res.x[1] <= 0.5 and res.x[2] >= -0.1

@@ -417,7 +417,7 @@ def test_one_constraint_may_be_told_as_a_vector():
 
 def test_the_same_seed_gives_the_same_run():
     def run(rng, noise):
-        opt = pcces.Optimizer(np.zeros(3), bounds=BOX, max_evaluations=300, rng=rng)
+        opt = pcces.Optimizer(np.zeros(3), bounds=BOX, max_evaluations=120, rng=rng)
         return finish(opt, noise=noise), opt.result
 
     for noise in (0.0, 0.1):
