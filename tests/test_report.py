@@ -84,7 +84,11 @@ def test_the_page_of_one_run_says_what_is_certified(run):
     assert verdict.points == run.limits() and "(limit 250)" in verdict.points[0]
 
 
-def test_a_page_says_red_when_a_certificate_does_not_hold_and_grey_when_there_is_none(run):
+def test_a_page_says_amber_when_it_could_be_fooled_red_when_it_does_not_hold_and_grey_when_there_is_none(run):
+    assert '<section class="verdict holds">' in report.make_page([run]).html()
+    asymptotic = replace(run, certificate=replace(run.certificate, method="t"))
+    for runs in ([asymptotic], [run, replace(asymptotic, config=run.config | {"seed": 1})]):
+        assert '<section class="verdict holds doubtful">' in report.make_page(runs).html()
     failed = replace(run, certificate=replace(run.certificate, holds=False))
     page = report.make_page([failed]).html()
     assert '<section class="verdict fails">' in page and "Not certified at 95 % confidence" in page

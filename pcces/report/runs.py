@@ -69,13 +69,14 @@ def _verdict(runs: Sequence[ReportedRun]) -> Verdict:
         note = "" if good == len(runs) else "The table says which; a policy that is not certified may break its limits."
         grades = f" ({by_grade(certificates)})" if good else ""
         said = f"{good} of {len(runs)} runs certified{grades}, each with {sure}"
-        return Verdict(good == len(runs), said, note=note)
+        return Verdict(good == len(runs), said, note=note, doubtful=not all(c.guaranteed for c in certificates))
     title = f"Certified with {sure} ({first.grade})" if first.holds else f"Not certified at {sure}"
     fresh = f"From {first.samples} fresh episodes ({first.method} bound), {_tested(first.tested)}."
     fresh += f" It assumes that {'; that '.join(first.assumes)}." if first.holds else ""
     fresh += f" {first.warning()}." if first.warning() else ""
     note = fresh if first.holds else f"{fresh} This policy may break its limits: train longer, or allow more."
-    return Verdict(first.holds, title, runs[0].limits() or ["there are no limits to keep"], note)
+    limits = runs[0].limits() or ["there are no limits to keep"]
+    return Verdict(first.holds, title, limits, note, doubtful=not first.guaranteed)
 
 
 def _concerns(runs: Sequence[ReportedRun]) -> list[Section]:
