@@ -56,7 +56,7 @@ def test_reproduce_on_the_command_line(tmp_path):
     assert run_of_it["seed"] == FIRST_SEED and run_of_it["entropy_bounds"] == [None, None]  # JSON knows no infinity
     again = run(app, [*command, "--page", str(tmp_path / "results.md")])
     assert again.exit_code == 0 and re.search(
-        r"^CartPole-v0 +OpenES, 40 samples  (1[5-9]\d|200)", again.stdout, re.MULTILINE
+        r"^CartPole-v0 +OpenES, 40 samples  (1\d\d|200)", again.stdout, re.MULTILINE
     )
     assert "OpenES, 40 samples (1 of 10 seeds, 2 of 300 iterations)" in (tmp_path / "results.md").read_text()
     assert "0 of" not in again.stderr  # nothing was left to run
