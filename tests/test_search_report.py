@@ -7,7 +7,7 @@ import pytest
 
 import pcces
 from pcces.report import Chart, Charts, Page, Series, draw, search
-from pcces.report.search_answer import best_points, limits, troubles, verdict
+from pcces.report.search_answer import answer, best_points, limits, troubles, verdict
 from pcces.report.search_slices import surroundings
 
 BOX = [(-2.0, 2.0)] * 2
@@ -49,7 +49,7 @@ def test_the_page_has_all_of_it(few, written):
         "The best points evaluated", "Over the limits during the search",
     ]  # fmt: skip
     assert "rare large values" in html and "heat &lt;= 0: kept, by at least" in html and "load &lt;b&gt;" in html
-    assert str(few.improvement) in html and "evaluations that failed" in html
+    assert str(few.improvement) in html and few.improvement.value > 0 and "evaluations that failed" in html
     assert not re.search(r"""(src|href)=["'](?!data:|#)""", html)
 
 
@@ -103,6 +103,15 @@ def test_the_best_points_are_ordered_with_a_standard_error_against_them(few):
     (answer,) = [row for row in table.rows if row[-1] == "the answer"]
     assert answer[1] == few.certificate.samples and float(answer[4]) == pytest.approx(few.x[0], rel=1e-4)
     assert answer[0].startswith(f"{few.fun:.5g}")
+
+
+def test_an_equality_is_kept_by_the_best_points_and_has_words_of_its_own():
+    res = pcces.minimize(lambda x: (x @ x, x.sum() - 1), [0.0, 0.0], bounds=BOX, equalities=[0], maxfev=150, rng=0)
+    (table,) = best_points(res)
+    assert all(abs(float(row[2])) <= 1.01e-4 for row in table.rows[:3]) and table.rows[0][0].startswith("0.49")
+    assert sum(row[-1] == "the answer" for row in table.rows) == 1
+    assert re.search(r"If c0 had to be 0.0\d* instead of 0, the least f would be 0.0\d* higher", limits(res)[0].note)
+    assert ["higher than at x0 by", "0.4999 ± 0"] in answer(res, None).rows
 
 
 def test_violations_are_counted_by_constraint(few):

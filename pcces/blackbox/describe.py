@@ -60,13 +60,21 @@ class Setting:
     limits: tuple[Limit, ...] = ()  # of each constraint; of an equality its mean is to be 0
     equal: tuple[int, ...] = ()  # which constraints are equalities
     objective: Limit = PLAIN  # of what fun gives: its mean, a quantile or a CVaR is minimised
+    tolerance: float = 0.0  # of equalities
 
     @classmethod
     def of(cls, search: Search) -> Setting:
         """Of a search, as far as it knows."""
         known, options = search.state.constraints, search.options
         limits = (options.limits or (PLAIN,) * known.number) if known.number > 0 else ()
-        return cls(search.space, known.names, limits, tuple(known.equal.tolist()), options.objective)
+        return cls(
+            search.space,
+            known.names,
+            limits,
+            tuple(known.equal.tolist()),
+            options.objective,
+            options.equality_tolerance,
+        )
 
     @property
     def words(self) -> list[str]:

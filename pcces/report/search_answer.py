@@ -71,7 +71,11 @@ def answer(result: Any, optimum: float | None) -> Section:
     if optimum is not None:
         rows.append(["objective above the optimum", float(result.fun) - optimum])
     if math.isfinite(result.improvement.value):
-        rows.append(["lower than at x0 by", str(result.improvement)])
+        gain = result.improvement
+        lower = gain.value >= 0  # if not, x0 broke a limit
+        rows.append(
+            ["lower than at x0 by" if lower else "higher than at x0 by", f"{abs(gain.value):.4g} ± {gain.error:.2g}"]
+        )
     x, variables = np.asarray(result.x, dtype=float), result.setting.variables
     rows += [[v.name, f"{v.text(x[i])}{_place(v, x[i])}"] for i, v in enumerate(variables[:SHOWN])]
     if len(variables) > SHOWN:
@@ -139,7 +143,8 @@ def _about(result: Any) -> str:
         return "All variables are discrete, so there are no slopes that would tell what looser limits gain." * bool(
             result.setting.constraints
         )
-    said = [_in_words(m) for m in around.multipliers if m.binds and m.kind == "constraint"][:2]
+    constraints = around.multipliers[: len(result.setting.constraints)]
+    said = [_in_words(m, j in result.setting.equal) for j, m in enumerate(constraints) if m.binds][:2]
     said.append(
         "The multipliers of the model's Lagrangian at the answer: units of f by unit of c (of a variable, for its bounds), ± standard "
         "error; for small changes only."
@@ -156,13 +161,14 @@ def _about(result: Any) -> str:
     return " ".join(said)
 
 
-def _in_words(m: Any) -> str:
+def _in_words(m: Any, equality: bool) -> str:
     """One multiplier, for a change that lowers f by a round part."""
     if not m.value:
         return ""
-    step = 10.0 ** math.floor(math.log10(max(abs(m.error), 0.1 * abs(m.value)) / abs(m.value))) * 0.1
+    step = 0.1 * 10.0 ** math.floor(math.log10(max(abs(m.error), 0.1 * abs(m.value)) / abs(m.value)))
+    larger = f"had to be {step:g} instead of 0" if equality else f"might be {step:g} larger"
     lower = "lower" if m.value > 0 else "higher"
-    return f"If {m.name} might be {step:g} larger, the least f would be {abs(m.value) * step:.2g} {lower} (± {m.error * step:.1g})."
+    return f"If {m.name} {larger}, the least f would be {abs(m.value) * step:.2g} {lower} (± {m.error * step:.1g})."
 
 
 def best_points(result: Any) -> list[Section]:
@@ -174,10 +180,10 @@ def best_points(result: Any) -> list[Section]:
     if not len(x):
         return []
     errors = result.around.points.noise / np.sqrt(counts)[:, None]
-    means = means + result.around.shift
-    shifted = means + errors
-    broken = np.maximum(np.delete(shifted[:, 1:], list(setting.equal), axis=1), 0.0).max(1, initial=0.0)
-    order = np.lexsort((shifted[:, 0], broken))[:BEST]
+    means, equal = means + result.around.shift, list(setting.equal)
+    excess = means[:, 1:] + errors[:, 1:]
+    excess[:, equal] = np.abs(means[:, 1:][:, equal]) - setting.tolerance
+    order = np.lexsort((means[:, 0] + errors[:, 0], np.maximum(excess, 0.0).max(1, initial=0.0)))[:BEST]
     closest = np.argsort(-means[order[0], 1:])[:4]
     closest.sort()
     shown = setting.variables[:COLUMNS]
@@ -189,9 +195,9 @@ def best_points(result: Any) -> list[Section]:
     ]
     given = np.asarray(result.x, dtype=float)
     rows: list[list[Cell]] = []
-    answered = np.flatnonzero(np.isclose(x, given, rtol=1e-12, atol=0).all(1))
+    answered = np.flatnonzero((x == given).all(1))
     for i in [*order, *(i for i in answered if i not in order)]:
-        f = f"{means[i, 0]:.5g}" + (f" ± {errors[i, 0]:.2g}" if errors[i, 0] > 0 else "")
+        f = f"{means[i, 0]:.5g}" + (f" ± {errors[i, 0]:.2g}" if errors[i, 0] > 1e-9 * abs(means[i, 0]) else "")
         constraints = [f"{means[i, 1 + j]:.4g}" for j in closest]
         mark = "the answer" if i in answered else ""
         rows.append([f, int(counts[i]), *constraints, *(v.text(x[i, k]) for k, v in enumerate(shown)), mark])
