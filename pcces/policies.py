@@ -10,24 +10,41 @@ from pcces.rl.algorithm import PCCES, Algorithm
 from pcces.rl.request import Request
 from pcces.rl.run import Run
 from pcces.rl.training import Training
+from pcces.support.text import suggestion
 
 if TYPE_CHECKING:
     from pcces.envs.simulator import Simulator
     from pcces.envs.task import Task
 
 ALGORITHMS = ("pcces", "openes", "asebo", "ppo-lag", "rcpo", "cpo")
+ALIASES = {"ppolagrangian": "ppo-lag", "openaies": "openes"}  # by letters and digits alone
+MEANT = {"ppo": ("ppo-lag",), "lagrangian": ("ppo-lag",), "trpo": ("cpo",), "es": ("openes",), "nes": ("openes",)}
+
+
+def algorithm_name(name: str) -> str:
+    """An algorithm's name as it is here, however it is written.
+
+    >>> algorithm_name("PPO-Lag"), algorithm_name("ppo_lagrangian"), algorithm_name("OpenAI-ES")
+    ('ppo-lag', 'ppo-lag', 'openes')
+    >>> algorithm_name("sgd")
+    Traceback (most recent call last):
+    ...
+    ValueError: unknown algorithm 'sgd'; there are pcces, openes, asebo, ppo-lag, rcpo, cpo
+    """
+    known = {"".join(filter(str.isalnum, each)): each for each in ALGORITHMS} | ALIASES
+    letters = "".join(filter(str.isalnum, str(name).lower()))
+    if letters not in known:
+        raise ValueError(f"unknown algorithm {name!r}; {suggestion(str(name), ALGORITHMS, meanings=MEANT)}")
+    return known[letters]
 
 
 def find_algorithm(name: str) -> Algorithm:
     """The algorithm of this name. The baselines are imported when first asked for.
 
-    >>> find_algorithm("sgd")
-    Traceback (most recent call last):
-    ...
-    ValueError: unknown algorithm 'sgd'; there are pcces, openes, asebo, ppo-lag, rcpo, cpo
+    >>> find_algorithm("PCCES").name
+    'pcces'
     """
-    if name not in ALGORITHMS:
-        raise ValueError(f"unknown algorithm {name!r}; there are {', '.join(ALGORITHMS)}")
+    name = algorithm_name(name)
     if name == PCCES.name:
         return PCCES
     from pcces.baselines import BASELINES

@@ -28,7 +28,7 @@ def words(settings):
 PCCES = str(Path(sys.executable).parent / "pcces")
 # Long enough that a kill finds it in the middle.
 SMALL = ["CartSafe-v0", *words(FEW | dict(iterations=200, certify_episodes=50))]
-LOOSE, IMPOSSIBLE = ["--threshold", "250"], ["--threshold", "-1"]  # limits that any policy keeps, and that none can
+LOOSE, IMPOSSIBLE = ["--threshold", "250"], ["--threshold", "0"]  # limits that any policy keeps, and that none can
 
 
 def environment():

@@ -78,7 +78,7 @@ def test_several_seeds_end_with_a_table(two_seeds, capsys):
         conclude(runs, folder, as_json=False)
     assert end.value.exit_code == 1
     head, first, second, mean, count, _ = capsys.readouterr().out.splitlines()
-    assert head.split("  ") == ["seed", "return", "off_centre (limit -1)", "certified"]
+    assert head.split("  ") == ["seed", "return", "off_centre (limit 0)", "certified"]
     assert first.split() == ["0", f"{runs[0].final['return']:.4g}", f"{runs[0].final['costs'][0]:.3g}", "NO"]
     assert second.split()[0] == "1" and mean.split()[0] == "mean"
     assert float(mean.split()[1]) == pytest.approx(np.mean([run.final["return"] for run in runs]), rel=1e-3)

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from pcces.cli import bench, certify, envs, evaluate, plot, render, report, reproduce, train
+from pcces.cli.command import Command
 from pcces.cli.ending import ending
 
 app = typer.Typer(
@@ -29,7 +30,7 @@ for command in (
     train.train, evaluate.evaluate, certify.certify, plot.plot, report.report, render.render, reproduce.reproduce,
     envs.envs, bench.bench,
 ):  # fmt: skip
-    app.command()(ending(command))
+    app.command(cls=Command)(ending(command))
 
 
 @app.callback(invoke_without_command=True)

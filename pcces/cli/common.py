@@ -16,6 +16,7 @@ from pcces.envs.simulator import Simulator
 from pcces.policies import ALGORITHMS, find_algorithm
 from pcces.rl.arenas import elsewhere
 from pcces.rl.folder import load
+from pcces.rl.meanings import MEANINGS
 from pcces.rl.run import Run
 from pcces.support.jsonable import to_json
 from pcces.support.text import printable, suggestion
@@ -76,7 +77,9 @@ UNLIMITED = 10_000  # letters in a line
 SETTING_EXAMPLES: dict[str, Any] = {"confidence": 0.95, "certify_episodes": 1000, "entropy_bounds": (0.0, 1.0)}
 
 
-def setting(text: str, algorithm: str = "pcces", preset: str = "default") -> tuple[str, Any]:
+def setting(
+    text: str, algorithm: str = "pcces", preset: str = "default", options: Sequence[str] = ()
+) -> tuple[str, Any]:
     """The name and value in NAME=VALUE, of the type that this setting of the algorithm has.
 
     >>> setting("hidden=32,32"), setting("sigma0=0.2"), setting("normalise=no"), setting("clip=0.1", "ppo-lag")
@@ -85,12 +88,11 @@ def setting(text: str, algorithm: str = "pcces", preset: str = "default") -> tup
     name, sign, value = text.partition("=")
     if not sign:
         raise ValueError(f"--set takes NAME=VALUE, got {text!r}")
-    known = find_algorithm(algorithm)
-    defaults = known.presets.get(preset, known.defaults)
-    examples = {field.name: getattr(defaults, field.name) for field in fields(defaults)} | SETTING_EXAMPLES
+    examples = settings_of(algorithm, preset)
     if name not in examples:
         whose = "" if algorithm == "pcces" else f" of {algorithm}"
-        raise ValueError(f"unknown setting {name!r}{whose}; {suggestion(name, list(examples))}")
+        every, known = f"there are {', '.join(examples)}", [*examples, *map(as_option, options)]
+        raise ValueError(f"unknown setting {name!r}{whose}; {suggestion(name, known, 1, every, MEANINGS)}")
     example = examples[name]
     try:
         if isinstance(example, tuple):
@@ -101,6 +103,22 @@ def setting(text: str, algorithm: str = "pcces", preset: str = "default") -> tup
     except (ValueError, KeyError) as error:
         kinds = {bool: "yes or no", int: "a whole number", float: "a number", tuple: "numbers such as 32,32"}
         raise ValueError(f"{name} must be {kinds[type(example)]}, got {value!r}") from error
+
+
+def settings_of(algorithm: str = "pcces", preset: str = "default") -> dict[str, Any]:
+    """An algorithm's settings with their values."""
+    known = find_algorithm(algorithm)
+    defaults = known.presets.get(preset, known.defaults)
+    return {field.name: getattr(defaults, field.name) for field in fields(defaults)} | SETTING_EXAMPLES
+
+
+def as_option(name: str) -> str:
+    """A parameter's name as an option.
+
+    >>> as_option("step_timeout")
+    '--step-timeout'
+    """
+    return f"--{name.replace('_', '-')}"
 
 
 def given(**named: Any) -> dict[str, Any]:
@@ -117,8 +135,9 @@ def further(texts: Sequence[str] | None, asked: dict[str, Any], options: Sequenc
     settings = {}
     for text in texts or []:
         if (name := text.partition("=")[0]) in options:
-            raise ValueError(f"give {name} as --{name}, not with --set")
-        _, settings[name] = setting(text, asked.get("algorithm", "pcces"), asked.get("preset", "default"))
+            raise ValueError(f"give {name} as {as_option(name)}, not with --set")
+        algorithm, preset = asked.get("algorithm", "pcces"), asked.get("preset", "default")
+        _, settings[name] = setting(text, algorithm, preset, options)
     return settings
 
 
@@ -175,8 +194,9 @@ def playable(
             if isinstance(task, Simulator):
                 task.known()
         except ModuleNotFoundError as error:
+            module = error.name or getattr(error.__cause__, "name", None) or "MODULE"
             raise ImportError(
-                f"{error}, which the task {task.name} comes from: go to its folder, and give --import {error.name}"
+                f"{error}, which the task {task.name} comes from: go to its folder, and give --import {module}"
             ) from error
     return runs
 

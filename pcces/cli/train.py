@@ -36,7 +36,7 @@ from pcces.engines.pool import PoolError
 from pcces.envs.lookup import name_of
 from pcces.envs.simulator import CostBoundsError
 from pcces.integrations.tensorboard import TensorBoard
-from pcces.policies import find_algorithm, prepare
+from pcces.policies import algorithm_name, find_algorithm, prepare
 from pcces.report.concerns import concerns
 from pcces.rl.folder import read_config
 from pcces.rl.problem import named_limits
@@ -178,7 +178,7 @@ def train(
             callback = TensorBoard() if tensorboard else None
             name, together, numbers = name_of(task), seeds is not None, numbers_of(seed, seeds)
             look_here(task)
-            asked = given(**options)
+            asked = given(**options | {"algorithm": algorithm and algorithm_name(algorithm)})
             asked |= {} if cost is None else {"cost": function(cost)}
             asked |= {} if cost_bounds is None else {"cost_bounds": bounds_in(cost_bounds)}
             folder = out or default_folder(name, asked, numbers, together)
@@ -186,7 +186,7 @@ def train(
                 there, together = seeds_in(folder, together)
                 numbers = there if seed is None and seeds is None else numbers
                 asked = resumed(name, folder / f"seed-{there[0]}" if together else folder, asked)
-            asked |= further(set_, asked, tuple(options))
+            asked |= further(set_, asked, (*options, "limit", "seed", "seeds", "cost", "cost_bounds", "out"))
             training = prepare(task, numbers, out=folder if together else [folder], resume=resume, **asked)
         training.run(progress=True, callback=callback)
     except KeyboardInterrupt:

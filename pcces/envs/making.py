@@ -25,11 +25,17 @@ def make_gymnasium(name: Any, **options: Any) -> Any:
     """
     import gymnasium
 
-    import pcces.envs  # registers pcces/...
+    import pcces.envs  # noqa: F401  (registers pcces/...)
 
     if options.get("render_mode") is not None:
         draw_without_a_display()
     chatters = _import_package(getattr(name, "id", name))
+    if isinstance(name, str):
+        module, _, own = name.rpartition(":")
+        if module:
+            importlib.import_module(module)
+        if own not in gymnasium.registry:  # one without its version, say
+            raise unknown(name)
     with quiet() if chatters else contextlib.nullcontext():
         try:
             env = gymnasium.make(name, disable_env_checker=True, **options)
@@ -38,13 +44,23 @@ def make_gymnasium(name: Any, **options: Any) -> Any:
         except gymnasium.error.DependencyNotInstalled as error:
             raise ImportError(f"{name} needs more than is installed: {error}") from error
         except gymnasium.error.Error as error:  # no such id, or none that could be
-            known = list(dict.fromkeys([*pcces.envs.tasks(), *gymnasium.registry]))
-            hint = suggestion(str(name), known, 3, otherwise="`pcces envs` lists ours, gymnasium.registry all others")
-            raise UnknownTaskError(f"unknown task {name!r}; {hint}") from error
+            raise unknown(name) from error
     counters = (gymnasium.wrappers.TimeLimit, gymnasium.wrappers.OrderEnforcing)
     while isinstance(env, counters):
         env = env.env
     return env
+
+
+def unknown(name: Any) -> UnknownTaskError:
+    """The error that says that there is no such task, and which might be meant."""
+    import gymnasium
+
+    ours = tasks()
+    known = [*ours, *(each for each in gymnasium.registry if each.removeprefix("pcces/") not in ours)]
+    hint = suggestion(
+        str(name).rpartition(":")[2], known, 3, otherwise="`pcces envs` lists ours, gymnasium.registry all others"
+    )
+    return UnknownTaskError(f"unknown task {name!r}; {hint}")
 
 
 def _import_package(name: str) -> bool:

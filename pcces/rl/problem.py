@@ -205,6 +205,32 @@ def problem_for(
     return Problem(costs, thresholds, bounds, float(mu), discounted, asked)
 
 
+def check_reachable(task: Task | Simulator, problem: Problem) -> None:
+    """Refuse a limit below what an episode costs at least: a sign that is wrong, and a training for nothing.
+
+    >>> from pcces.envs import make
+    >>> task = make("CartSafe-v0")
+    >>> check_reachable(task, problem_for(task, 0.0, -5))
+    Traceback (most recent call last):
+    ...
+    ValueError: no policy keeps off_centre <= -5: a step of CartSafe-v0 costs 0 to 1, so an episode never costs less than nothing
+    """
+    if tuple(task.thresholds) == problem.thresholds:  # the task's own
+        return
+    for limit in problem.cost_limits:
+        if limit.value < 0 and task.cost_bounds is None:
+            raise ValueError(
+                f"{limit} asks for an episode that costs less than nothing. Is the sign wrong? If a step of {task.name} can "
+                "cost less than 0, say what it can cost: cost_bounds=(LOW, HIGH), --cost-bounds LOW,HIGH"
+            )
+        if limit.value < 0 <= (task.cost_bounds or (0.0, 0.0))[0]:
+            low, high = task.cost_bounds or (0.0, 0.0)
+            raise ValueError(
+                f"no policy keeps {limit}: a step of {task.name} costs {low:g} to {high:g}, so an episode never costs less "
+                "than nothing"
+            )
+
+
 def asked_limits(task: Task | Simulator, limits: Any, threshold: Any) -> tuple[CoreLimit, ...]:
     """A limit on each of the task's costs; those that are not named keep the task's own."""
     by_name = named_limits(limits)

@@ -20,7 +20,7 @@ from pcces.envs.task import Continuous, Task
 from pcces.rl.algorithm import Algorithm
 from pcces.rl.folder import read_config
 from pcces.rl.policy import Policy
-from pcces.rl.problem import checked_bounds, problem_for
+from pcces.rl.problem import check_reachable, checked_bounds, problem_for
 from pcces.rl.run import Run
 from pcces.rl.seeds import checked_seed
 from pcces.rl.settings import BatchSettings
@@ -107,6 +107,8 @@ class Request:
             bounds = (-math.inf, math.inf)
         thresholds = tuple(self.threshold) if isinstance(self.threshold, Sequence) else self.threshold
         problem = problem_for(task, settings.mu, thresholds, bounds, settings.discounted, self.limits)
+        if not self.resume:
+            check_reachable(task, problem)
         if not problem.on_means and self.algorithm.only_means:
             raise ValueError(
                 f"{self.algorithm.name} knows limits on means only: give a threshold, or another algorithm"

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Self
 
 from pcces.core.algorithm import Rule
 from pcces.core.arrays import array_namespace
+from pcces.rl.meanings import ARGUMENTS, MEANINGS
 from pcces.rl.normalizer import Normalizer, Seen, update
 from pcces.strategies import SHAPINGS
 from pcces.support.text import suggestion
@@ -277,7 +278,10 @@ class BatchSettings(Common):
         need(0 <= self.gae <= 1, f"gae must lie in [0, 1], got {self.gae}")
         need(0 < self.weight <= 1, f"weight must lie in (0, 1], got {self.weight}")
         need(self.passes >= 1 and self.minibatches >= 1, "passes and minibatches must be at least 1")
-        need(self.gamma > 1, f"gamma must be greater than 1, got {self.gamma}")
+        need(
+            self.gamma > 1,
+            f"gamma, by which sigma grows, must be greater than 1, got {self.gamma}; the discount of returns is called discount",
+        )
         need(0 <= self.sigma_min <= self.sigma0 <= self.sigma_max, "sigma_min <= sigma0 <= sigma_max must hold")
         for name in ("kappa", "d_max", "rate", "clip", "target_kl", "critic_rate"):
             need(getattr(self, name) > 0, f"{name} must be positive, got {getattr(self, name)}")
@@ -336,5 +340,7 @@ def pick(presets: dict[str, Any], preset: str, given: dict[str, Any], whose: str
     names = [field.name for field in fields(presets[preset])]
     for name in given:
         if name not in names:
-            raise TypeError(f"unknown setting {name!r}{whose}; {suggestion(name, names)}")
+            every = f"there are {', '.join(names)}"
+            meant = suggestion(name, [*names, *ARGUMENTS], otherwise=every, meanings=MEANINGS)
+            raise TypeError(f"unknown setting {name!r}{whose}; {meant}")
     return replace(presets[preset], **given)

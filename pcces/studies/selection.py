@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 
+from pcces.policies import algorithm_name
 from pcces.studies.arms import Arm
 from pcces.studies.catalogue import EXPERIMENTS
 from pcces.studies.experiment import Experiment
@@ -45,6 +47,7 @@ def within_protocol(experiments: Sequence[Experiment], seeds: int | None, iterat
 
 def only(experiments: Sequence[Experiment], tasks: list[str] | None, algorithms: list[str] | None) -> list[Experiment]:
     """The experiments with the arms that were asked for."""
+    algorithms = algorithms and [_known(name) for name in algorithms]
     arms = [arm for e in experiments for arm in e.arms]
     _among(tasks, [arm.task for arm in arms])
     _among(algorithms, [arm.algorithm for arm in arms])
@@ -52,6 +55,12 @@ def only(experiments: Sequence[Experiment], tasks: list[str] | None, algorithms:
     if experiments and not any(e.arms for e in kept):
         raise ValueError("no arm of these experiments is on that task with that algorithm")
     return kept
+
+
+def _known(name: str) -> str:
+    with contextlib.suppress(ValueError):
+        return algorithm_name(name)
+    return name
 
 
 def _among(names: list[str] | None, there: Sequence[str]) -> None:

@@ -3,22 +3,46 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 
-def suggestion(name: str, names: Sequence[str], most: int = 1, otherwise: str | None = None) -> str:
-    """What somebody may have meant who wrote `name`: the nearest of `names`, or all of them, or `otherwise`.
+def suggestion(
+    name: str,
+    names: Sequence[str],
+    most: int = 1,
+    otherwise: str | None = None,
+    meanings: Mapping[str, Sequence[str]] | None = None,
+) -> str:
+    """What somebody may have meant who wrote `name`: the nearest of `names` (`nearest`), or all of them, or `otherwise`.
 
     >>> suggestion("sigm", ["sigma", "alpha"]), suggestion("Alfa", ["sigma", "ALPHA"])
     ("did you mean 'sigma'?", "did you mean 'ALPHA'?")
     >>> suggestion("x", ["sigma", "alpha"])
     'there are sigma, alpha'
     """
-    by_lower_case = {known.lower(): known for known in names}
-    near = difflib.get_close_matches(name.lower(), by_lower_case, n=most)
+    near = nearest(name, names, most, meanings)
     if not near:
         return otherwise or f"there are {', '.join(names)}"
-    return f"did you mean {' or '.join(repr(by_lower_case[match]) for match in near)}?"
+    return f"did you mean {' or '.join(map(repr, near))}?"
+
+
+def nearest(
+    name: str, names: Sequence[str], most: int = 1, meanings: Mapping[str, Sequence[str]] | None = None
+) -> list[str]:
+    """At most so many of `names`: those that mean the same by a table of `meanings`, or else are spelt most like it.
+
+    >>> nearest("LR", ["rate", "l2"], meanings={"lr": ("rate", "speed")}), nearest("--work-ers", ["workers"])
+    (['rate'], ['workers'])
+    """
+    by_word = {_word(known): known for known in names}
+    same = {_word(other): map(_word, meant) for other, meant in (meanings or {}).items()}.get(_word(name), ())
+    meant = [by_word[word] for word in same if word in by_word]
+    return meant[:most] or [by_word[match] for match in difflib.get_close_matches(_word(name), by_word, n=most)]
+
+
+def _word(name: str) -> str:
+    """Its letters and digits."""
+    return "".join(filter(str.isalnum, name.lower()))
 
 
 def printable(text: object) -> str:

@@ -1,0 +1,57 @@
+"""A command that says what was meant where an option is not known."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+from typer.core import TyperCommand
+
+from pcces.cli.common import settings_of
+from pcces.cli.ending import REFUSED
+from pcces.rl.meanings import MEANINGS
+from pcces.support.streams import say
+from pcces.support.text import nearest, printable
+
+ONCE = (
+    "--cost-bounds",
+    "--episode-cost-bounds",
+)  # where a second one might be meant for a second cost, as --threshold is
+
+
+class Command(TyperCommand):
+    """What is wrong with its options is one line and exit code 2."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """The options, if all are known."""
+        try:
+            _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        except Exception as error:
+            # By name: whose class it is depends on the version of typer.
+            if type(error).__name__ != "NoSuchOption":
+                raise
+            unknown = str(getattr(error, "option_name", ""))
+            say(f"error: there is no option {printable(unknown)}; {self._meant(unknown, args)}")
+            raise typer.Exit(REFUSED) from None
+        for each, count in Counter(each.opts[0] for each in order).items():
+            if each in ONCE and count > 1:  # of others the last one counts
+                say(f"error: {each} is given {count} times; give it once: it holds for every cost")
+                raise typer.Exit(REFUSED)
+        return super().parse_args(ctx, args)
+
+    def _meant(self, unknown: str, args: Sequence[str]) -> str:
+        """An option, or a setting for --set."""
+        options = [opt for each in self.params for opt in each.opts if opt.startswith("--")]
+        values = dict(zip(args, [*args[1:], ""])) | dict(arg.split("=", 1) for arg in args if "=" in arg)
+        try:
+            settings = settings_of(values.get("--algorithm", "pcces"), values.get("--preset", "default"))
+        except ValueError:
+            settings = {}
+        by_name = {name: f"--set {name}={printable(values.get(unknown) or 'VALUE')}" for name in settings}
+        known = [*options, *by_name] if "--set" in options else options
+        near = nearest(unknown, known, 1, MEANINGS)
+        if not near:
+            return f"`pcces {self.name} --help` shows all"
+        return f"did you mean {by_name.get(near[0], near[0])}?"
