@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import warnings
+from dataclasses import fields
 from pathlib import Path
 
 import gymnasium
@@ -15,10 +16,15 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
+from pcces.engines.device import EPISODES
 from pcces.envs import Continuous, Discrete, Step, Task, make, register_task, registry, safety, tasks
 from pcces.envs.delayed import Delayed
 from pcces.envs.gymnasium_adapter import TaskEnv
 from pcces.envs.lookup import resolve
+from pcces.policies import ALGORITHMS, find_algorithm
+from pcces.rl.device_arena import DeviceArena
+from pcces.rl.policy import Policy
+from pcces.rl.problem import problem_for
 
 GYMNASIUM = ("CartPole-v1", "CartPole-v0", "Acrobot-v1", "Pendulum-v1", "MountainCar-v0", "MountainCarContinuous-v0")
 KEY = jax.random.key(0)
@@ -440,6 +446,36 @@ class Coin(Task):
     def step(self, state, action, key):
         head = jax.random.bernoulli(key)
         return Step(state + 1, jnp.where(head == action, 1.0, -1.0), jnp.zeros(0), jnp.bool_(False))
+
+
+class Endless(Coin):
+    """Never ends, and says so as Python does; earns Python's numbers."""
+
+    name = "Endless-v0"
+
+    def step(self, state, action, key):
+        return Step(state + 1, 1.0, jnp.zeros(0), False)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_task_may_say_false_in_every_algorithm(algorithm):
+    """The functions that are compiled are traced here, which takes a tenth of the time."""
+    known, task = find_algorithm(algorithm), Endless()
+    sizes = {"population": 4} if "population" in {f.name for f in fields(known.defaults)} else {"epoch_steps": 10}
+    settings = known.settings(hidden=(3,), initial_tries=1, **sizes)
+    policy = Policy(1, task.actions, (3,))
+    arena = DeviceArena(task, policy, problem_for(task, 0.0), 0.9)
+    program = known.program(arena, settings)
+    step = jax.vmap(lambda key: program.step(program.blank(key), key), axis_name=EPISODES)  # devices: one
+    _, metrics = jax.eval_shape(step, KEY[None])
+    assert metrics["return"].shape == (1,) and metrics["return"].dtype == jnp.float32
+
+
+def test_a_task_of_ones_own_has_no_bounds_on_its_entropy_unless_it_says_so():
+    assert problem_for(Coin(), 0.0).names == ()
+    assert problem_for(Coin(), 0.0, entropy_bounds=(0, 5)).names == ("entropy <= 5", "entropy >= 0")
+    bounded = type("Bounded", (Coin,), {"entropy_bounds": (1.0, 4.0)})
+    assert problem_for(bounded(), 0.0).names == ("entropy <= 4", "entropy >= 1")
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from pcces.engines.kernels.numbers import UnsupportedError, as_numbers, numbers
 from pcces.engines.kernels.programs import evaluate, in_one_kernel, trace
 from pcces.engines.keys import Noise, key
 from pcces.envs import make
-from pcces.envs.task import Discrete, Step, Task
+from pcces.envs.task import Continuous, Discrete, Step, Task
 from pcces.rl.normalizer import Normalizer, identity
 from pcces.rl.policy import Policy
 from pcces.rl.rollout import CHUNK, Acting, in_kernel, kernel_episode, rollout
@@ -88,6 +88,26 @@ class Gusty(Task):
 
     def step(self, state, action, key):
         return Step(state + jax.random.normal(key, (1,)), jnp.float32(1), jnp.zeros(0), jnp.bool_(False))
+
+
+class Plain(Task):
+    """Says what it earns and that it goes on in Python's own numbers."""
+
+    name, observation_size, actions, max_steps = "Plain-v0", 1, Continuous(-1.0, 1.0), 7
+
+    def reset(self, key):
+        return jax.random.uniform(key, (1,))
+
+    def step(self, state, action, key):
+        return Step(state + 0.1 * action, 1.5, jnp.zeros(0), False)
+
+
+def test_a_task_may_answer_in_pythons_own_numbers():
+    task, policy = Plain(), Policy(1, Plain.actions, (3,))
+    keys, normalizer = jax.random.split(key(1), 4), identity(jnp.zeros(1))
+    got, expected = both(task, policy, jnp.zeros((policy.size, 4)), normalizer, keys, discount=1.0)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5), got, expected)
+    assert got[0].returns.tolist() == [10.5] * 4 and got[0].length.tolist() == [7] * 4
 
 
 def test_what_the_kernel_cannot_play_is_left_to_the_scan():

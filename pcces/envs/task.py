@@ -6,6 +6,7 @@ under `jax.vmap` and whole ones inside `jax.lax.scan`. This file needs no JAX, s
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -98,10 +99,8 @@ class Task(ABC):
     cost_bounds: tuple[float, float] | None = (
         None  # the least and most a step can cost: known, certificates hold without assumptions on its distribution
     )
-    entropy_bounds: tuple[float, float] = (
-        0.0,
-        1000.0,
-    )  # h_l and h_u of the entropy summed over an episode (paper, Table 5)
+    # h_l and h_u of the entropy summed over an episode. The paper's tasks have some (Table 5); no other has, unless it says so.
+    entropy_bounds: tuple[float, float] = (-math.inf, math.inf)
     reward_threshold: float | None = None  # the mean return from which the task counts as solved
     observation_low: tuple[float, ...] = ()  # limits of the observation, for Gymnasium's space; none: unbounded
     observation_high: tuple[float, ...] = ()

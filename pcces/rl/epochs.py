@@ -58,7 +58,8 @@ class Endless(Task):
 
     def step(self, state: Any, action: Array, key: Array) -> Step:
         """As the wrapped task, or to the start of the next episode."""
-        after, reward, costs, terminated = self.task.step(state, action, key)
+        after, reward, costs, over = self.task.step(state, action, key)
+        terminated = jnp.asarray(over)  # some say False, as Python has it
         fresh = self.task.reset(jax.random.fold_in(key, 2**31 - 1))
         after = jax.tree.map(lambda new, old: jnp.where(terminated, new, old), fresh, after)
         end = terminated.astype(costs.dtype)[None]

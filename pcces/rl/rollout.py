@@ -86,7 +86,8 @@ class Acting(NamedTuple):
         head = forward(layers, normalise(normalizer, observation))
         drawn = noise[0] if policy.discrete else noise
         action = policy.mode(head) if self.greedy else policy.act(head, log_std, drawn)
-        after, reward, costs, terminated = move(state, action if task.overshoot else policy.inside(action), key)
+        after, earned, costs, over = move(state, action if task.overshoot else policy.inside(action), key)
+        reward, terminated = jnp.asarray(earned), jnp.asarray(over)  # which may be Python's own numbers
         discounted = reward if weight is None else weight * reward
         gains = Outcome(reward, discounted, costs, policy.entropy(head, log_std), jnp.ones_like(reward))
         acted = (action[None] if policy.discrete else action).astype(reward.dtype)
