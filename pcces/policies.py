@@ -81,8 +81,8 @@ def train(
     `ray_address` (or on this machine); None takes the device where it can. `workers`: how many (None: one a core, or as
     many as the cluster has CPUs); the result does not depend on it. A simulator's step may take `step_timeout` seconds
     before its worker is ended and the episode counts as failed. `cost(observation, action, info)` gives the cost(s) of a
-    step where the environment itself does not, and `cost_bounds` says what it can be at least and at most, so that the
-    certificate need not trust that rare large costs were seen.
+    step where the environment itself does not, and `cost_bounds` says what it can be at least and at most (or
+    `episode_cost_bounds` an episode), so that the certificate need not trust that rare large costs were seen.
 
     `algorithm` is "pcces" or one of the baselines it is compared with: "openes", "asebo", "ppo-lag", "rcpo", "cpo". All
     leave the same folder, metrics, report and certificate. An iteration of pcces and of the last three plays a batch of

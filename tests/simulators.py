@@ -109,6 +109,31 @@ class Trouble(Line):
         return observation, reward, terminated, truncated, info
 
 
+class Late(Line):
+    """Says what a step costs from some step on, and before that nothing."""
+
+    def __init__(self, key: str = "cost", at: int = 15, cost: Any = 1.0):
+        super().__init__()
+        self.key, self.at, self.cost = key, at, cost
+
+    def step(self, action: Any) -> Any:
+        *rest, info = super().step(action)
+        return *rest, info | ({self.key: self.cost} if self.time >= self.at else {})
+
+
+class Named(Line):
+    """Costs by name, of which one is reported only where it is not zero; later perhaps others."""
+
+    def __init__(self, later: Any = None):
+        super().__init__()
+        self.later = later
+
+    def step(self, action: Any) -> Any:
+        *rest, info = super().step(action)
+        named = {"heat": 1.0} | ({"wear": 1.0} if self.time % 4 == 0 else {})
+        return *rest, info | {"costs": self.later if self.later is not None and self.time > 11 else named}
+
+
 class Cliff(Line):
     """Wants to be far to the right, where the model fails: random policies get there sooner or later."""
 
@@ -152,7 +177,7 @@ def late_cost(observation: np.ndarray, action: Any, info: dict) -> tuple[float, 
     return float(observation[0] > 0.5), float(abs(action[0]))
 
 
-ALL = (Line, Numbered, Dict, Picture, Switches, Keeping, Trouble, Cliff, Deadly, Slow, Brisk)
+ALL = (Line, Numbered, Dict, Picture, Switches, Keeping, Trouble, Late, Named, Cliff, Deadly, Slow, Brisk)
 for _class in ALL:
     gymnasium.register(f"tests/{_class.__name__}-v0", entry_point=f"simulators:{_class.__name__}", max_episode_steps=50)
 gymnasium.register("tests/Endless-v0", entry_point="simulators:Line")

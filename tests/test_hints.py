@@ -106,7 +106,7 @@ def test_tasks_without_their_version_and_twins_of_ours_are_told_once():
 @pytest.mark.parametrize(
     ("task", "asked", "says"),
     [
-        ("CartSafe-v0", {"threshold": -5}, "a step of CartSafe-v0 costs 0 to 1, so an episode never costs less than nothi"),
+        ("CartSafe-v0", {"threshold": -5}, "an episode of CartSafe-v0 costs at least 0"),
         ("CartSafe-v0", {"limits": "off_centre: mean <= -5"}, "no policy keeps off_centre <= -5"),
         ("tests/Line-v0", {"threshold": -5, "cost": "one_unit"}, "Is the sign wrong"),
     ],

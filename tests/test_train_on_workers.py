@@ -18,8 +18,9 @@ from small import pcces as command
 from test_engines import alive, wait_until
 
 import pcces
+from pcces.envs.costs import CostBoundsError
 from pcces.envs.lookup import resolve
-from pcces.envs.simulator import CostBoundsError, simulator
+from pcces.envs.simulator import simulator
 from pcces.policies import prepare
 
 HERE = Path(__file__).parent

@@ -249,5 +249,6 @@ def described(run: Run) -> dict[str, Any]:
     """A finished run as plain data."""
     c = run.config
     identity = {name: c[name] for name in ("task", "algorithm", "preset", "seed")}
-    certificate = run.certificate.to_dict() if run.certificate is not None else None
+    limited = run.certificate is not None and bool(run.problem.limits or not run.certificate.holds)
+    certificate = run.certificate.to_dict() if run.certificate is not None and limited else None
     return {"path": run.path, **identity, "words": run.words(), "certificate": certificate, "fresh_episodes": run.final}

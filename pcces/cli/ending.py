@@ -1,7 +1,7 @@
 """How a command ends: its results on standard output, everything else on standard error, and an exit code that says which.
 
-0 all is well, and policies are certified; 1 the work is done, but a policy is not certified; 2 the request cannot be met;
-3 the work failed, for the disk is full, a worker cannot start, or by a fault of ours; 130 interrupted.
+0 all is well, and policies are certified or have no limits; 1 the work is done, but a policy is not certified; 2 the request
+cannot be met; 3 the work failed, for the disk is full, a worker cannot start, or by a fault of ours; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 import typer
 
 from pcces.engines.pool import PoolError
+from pcces.envs.costs import CostError
 from pcces.support.streams import results_apart, say
 from pcces.support.text import printable
 
@@ -63,9 +64,9 @@ def ending(command: Callable[..., None]) -> Callable[..., None]:
         except KeyboardInterrupt:
             say("\ninterrupted")
             code = INTERRUPTED
-        except (OSError, MemoryError, PoolError) as error:
+        except (CostError, OSError, MemoryError, PoolError) as error:
             say(f"error: {in_words(error)}")
-            code = FAILED
+            code = REFUSED if isinstance(error, CostError) else FAILED
         finally:
             _results = None
         code = _written(results.lines, code)

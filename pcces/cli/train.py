@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 import shlex
@@ -21,27 +20,23 @@ from pcces.cli.common import (
     Population,
     PresetName,
     TaskName,
-    described,
+    as_option,
     function,
     further,
     given,
     look_here,
-    print_table,
-    show,
 )
-from pcces.cli.ending import FAILED, INTERRUPTED, NOT_CERTIFIED, REFUSED, in_words, refusing, tell
-from pcces.core.certificate import by_grade
+from pcces.cli.conclusion import conclude
+from pcces.cli.ending import FAILED, INTERRUPTED, REFUSED, in_words, refusing
 from pcces.core.limits import from_dict
 from pcces.engines.pool import PoolError
+from pcces.envs.costs import NONE, CostBoundsError, CostError, UnlimitedCostError
 from pcces.envs.lookup import name_of
-from pcces.envs.simulator import CostBoundsError
 from pcces.integrations.tensorboard import TensorBoard
 from pcces.policies import algorithm_name, find_algorithm, prepare
-from pcces.report.concerns import concerns
 from pcces.rl.folder import read_config
 from pcces.rl.problem import named_limits
 from pcces.rl.request import check_current, check_same
-from pcces.rl.run import Run
 from pcces.rl.stopping import seconds_in
 from pcces.rl.training import Training
 from pcces.support.jsonable import interval
@@ -103,7 +98,13 @@ StepTimeout = Annotated[
 ]
 CostBounds = Annotated[
     str | None,
-    typer.Option(metavar="LOW,HIGH", show_default=False, help="What a simulator's step can cost at least and at most."),
+    typer.Option(
+        metavar="LOW,HIGH", show_default=False, help="What a simulator's step can cost at least and at most; or none."
+    ),
+]
+EpisodeCostBounds = Annotated[
+    str | None,
+    typer.Option(metavar="LOW,HIGH", show_default=False, help="What an episode can, where that is known; or none."),
 ]
 Out = Annotated[
     Path | None, typer.Option(show_default="runs/TASK/ALGORITHM-PRESET-seedSEED", help="The folder to write.")
@@ -117,6 +118,9 @@ Resume = Annotated[
 EventFiles = Annotated[
     bool, typer.Option("--tensorboard", help="Write event files for TensorBoard, too (the extra tensorboard).")
 ]
+
+
+COSTS = ("cost", "cost_bounds", "episode_cost_bounds")
 
 
 def train(
@@ -139,6 +143,7 @@ def train(
     step_timeout: StepTimeout = None,
     cost: CostAddress = None,
     cost_bounds: CostBounds = None,
+    episode_cost_bounds: EpisodeCostBounds = None,
     out: Out = None,
     resume: Resume = False,
     tensorboard: EventFiles = False,
@@ -147,7 +152,8 @@ def train(
 ) -> None:
     """Train a policy and certify it on fresh episodes.
 
-    Ends with exit code 0 only if the certificate holds: the policy keeps its limits with 95 % confidence.
+    Ends with exit code 0 only if the certificate holds: the policy keeps its limits with 95 % confidence. Where there are
+    none, there is nothing to certify, and the exit code is 0, too.
 
     \b
     pcces train CartSafe-v0
@@ -180,25 +186,20 @@ def train(
             look_here(task)
             asked = given(**options | {"algorithm": algorithm and algorithm_name(algorithm)})
             asked |= {} if cost is None else {"cost": function(cost)}
-            asked |= {} if cost_bounds is None else {"cost_bounds": bounds_in(cost_bounds)}
+            for option, text in (("cost_bounds", cost_bounds), ("episode_cost_bounds", episode_cost_bounds)):
+                asked |= {} if text is None else {option: bounds_in(text, option)}
             folder = out or default_folder(name, asked, numbers, together)
             if resume:
                 there, together = seeds_in(folder, together)
                 numbers = there if seed is None and seeds is None else numbers
                 asked = resumed(name, folder / f"seed-{there[0]}" if together else folder, asked)
-            asked |= further(set_, asked, (*options, "limit", "seed", "seeds", "cost", "cost_bounds", "out"))
+            asked |= further(set_, asked, (*options, "limit", "seed", "seeds", *COSTS, "out"))
             training = prepare(task, numbers, out=folder if together else [folder], resume=resume, **asked)
         training.run(progress=True, callback=callback)
     except KeyboardInterrupt:
         interrupted(task, training, folder, kept_apart)
-    except (CostBoundsError, OSError, MemoryError, PoolError) as error:
-        say(f"error: {in_words(error)}")
-        beyond = isinstance(error, CostBoundsError)
-        if training is not None:
-            simulated = beyond and training.runs[0].config["simulator"] is not None
-            onwards = again(task, folder, kept_apart | ({"cost_bounds": "LOW,HIGH"} if simulated else {}))
-            say(f"stopped after {so_far(training)}; go on with: {onwards}")
-        raise typer.Exit(REFUSED if beyond else FAILED) from error
+    except (CostError, OSError, MemoryError, PoolError) as error:
+        stopped(error, task, training, folder, kept_apart)
     conclude(training.runs, folder, as_json)
 
 
@@ -213,16 +214,18 @@ def numbers_of(seed: int | None, seeds: int | None) -> Sequence[int]:
     return range(seed or 0, (seed or 0) + (seeds or 1))
 
 
-def bounds_in(text: str) -> tuple[float, ...]:
-    """The two numbers in LOW,HIGH.
+def bounds_in(text: str, option: str = "cost_bounds") -> Any:
+    """The two numbers in LOW,HIGH; or "none".
 
-    >>> bounds_in("0,1.5")
-    (0.0, 1.5)
+    >>> bounds_in("0,1.5"), bounds_in("None")
+    ((0.0, 1.5), 'none')
     """
+    if text.lower() == NONE:
+        return NONE
     try:
         return tuple(map(float, text.split(",")))
     except ValueError as error:
-        raise ValueError(f"--cost-bounds takes two numbers, such as 0,1; got {text!r}") from error
+        raise ValueError(f"{as_option(option)} takes two numbers, such as 0,1, or none; got {text!r}") from error
 
 
 def default_folder(task: str, asked: dict[str, Any], seeds: Sequence[int], together: bool) -> Path:
@@ -275,7 +278,8 @@ def resumed(task: str, path: Path, asked: dict[str, Any]) -> dict[str, Any]:
         limits |= {"threshold": None, "limits": {name: from_dict(limit) for name, limit in config["limits"].items()}}
     if "limits" in asked or "threshold" in asked:  # it will be compared
         limits |= {"threshold": None, "limits": None}
-    limits["cost_bounds"] = tuple(bounds) if (bounds := (config.get("simulator") or {}).get("cost_bounds")) else None
+    for name in ("cost_bounds", "episode_cost_bounds"):
+        limits[name] = tuple(bounds) if (bounds := (config.get("simulator") or {}).get(name)) else None
     settings = {name: tuple(v) if isinstance(v, list) else v for name, v in config["settings"].items()}
     if config.get("steps") and "iterations" not in asked:
         settings.pop("iterations")
@@ -315,72 +319,14 @@ def interrupted(task: str, training: Training | None, folder: Path, kept_apart: 
     os._exit(INTERRUPTED)  # at once: a compilation that still runs in the background cannot be stopped
 
 
-def conclude(runs: Sequence[Run], folder: Path, as_json: bool) -> None:
-    """The certificates in words, and the exit code that goes with them."""
-    report = folder / "report.html" if (folder / "report.html").exists() else None
-    good = [run.certificate for run in runs if run.certificate is not None and run.certificate.holds]
-    if as_json:
-        counts = {"certified": len(good), "guaranteed": sum(certificate.guaranteed for certificate in good)}
-        show({"folder": folder, "report": report, **counts, "runs": [described(run) for run in runs]})
-    else:
-        if len(runs) == 1:
-            tell(runs[0].words())
-        else:
-            print_seeds(runs)
-            grades = f" ({by_grade(good)})" if good else ""
-            tell(
-                f"{len(good)} of {len(runs)} certified with {100 * runs[0].config['confidence']:g} % confidence{grades}"
-            )
-        tell(f"report: {printable(report)}" if report else f"folder: {printable(folder)}")
-    for said in advice(runs):
-        say(said)
-    if len(good) < len(runs):
-        raise typer.Exit(NOT_CERTIFIED)
-
-
-def advice(runs: Sequence[Run]) -> list[str]:
-    """What a person may want to do about the certificates."""
-    said = []
-    for run in runs:
-        seed = f"seed {run.config['seed']}: " if len(runs) > 1 else ""
-        said += [f"{seed}{words}" for words in concerns(run)]
-    bad = [run for run in runs if run.certificate is not None and not run.certificate.holds]
-    whose = "" if len(runs) == 1 else f" of seeds {', '.join(str(run.config['seed']) for run in bad)}"
-    if any(run.final.get("failed_episodes") for run in bad):
-        said.append(
-            f"not certified: fresh episodes of the policy{whose} failed; the log names the error and the seeds that bring it"
-            " back (docs/engines.md). If failures become rarer (failed_episodes in metrics.csv), train longer (--iterations)"
-        )
-    elif bad:
-        said.append(
-            f"not certified: the policy{whose} may break its limits; train longer (--iterations) or allow more (--threshold)"
-        )
-    if len(runs) > 1:  # the words on a single run have it
-        said += dict.fromkeys(w for run in runs if run.certificate is not None and (w := run.certificate.warning()))
-    if any(run.certificate is not None and "t" in run.certificate.methods and run.problem.cost_names for run in runs):
-        said.append(
-            "a t bound trusts that these episodes show how costs vary; if rare ones may be much larger, say what a step can"
-            " cost at least and at most (--cost-bounds 0,1; in a task of your own, its cost_bounds), and the bound holds for any costs"
-        )
-    return said
-
-
-def print_seeds(runs: Sequence[Run]) -> None:
-    """Return, costs and certificate of every seed, and the means."""
-    problem = runs[0].problem
-    limits = [f"{limit.what} (limit {limit.short})" for limit in problem.cost_limits]
-    rows = []
-    for run in runs:
-        assert run.certificate is not None
-        costs = [f"{cost:.3g}" for cost in run.final["costs"]]
-        rows.append(
-            [
-                run.config["seed"],
-                f"{run.final['return']:.4g}",
-                *costs,
-                run.certificate.grade if run.certificate.holds else "NO",
-            ]
-        )
-    means = [math.fsum(values) / len(runs) for values in zip(*([r.final["return"], *r.final["costs"]] for r in runs))]
-    rows.append(["mean", f"{means[0]:.4g}", *(f"{value:.3g}" for value in means[1:]), ""])
-    print_table(["seed", "return", *limits, "certified"], rows)
+def stopped(
+    error: Exception, task: str, training: Training | None, folder: Path, kept_apart: dict[str, Any]
+) -> NoReturn:
+    """Say what stopped a training and, if it can, how to go on; and end."""
+    say(f"error: {in_words(error)}")
+    corrected = {}
+    if isinstance(error, CostBoundsError) and training is not None and training.runs[0].config["simulator"] is not None:
+        corrected = {error.option: "LOW,HIGH"}
+    if training is not None and not isinstance(error, UnlimitedCostError):  # a run has its limits from the start
+        say(f"stopped after {so_far(training)}; go on with: {again(task, folder, kept_apart | corrected)}")
+    raise typer.Exit(REFUSED if isinstance(error, CostError) else FAILED) from error

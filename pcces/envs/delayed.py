@@ -43,6 +43,7 @@ class Delayed(Task):
         self.cost_names = task.cost_names
         self.thresholds = task.thresholds
         self.cost_bounds = task.cost_bounds
+        self.episode_cost_bounds = task.episode_cost_bounds
         self.entropy_bounds = task.entropy_bounds
         self.reward_threshold = task.reward_threshold
         self.observation_low = task.observation_low

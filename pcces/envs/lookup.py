@@ -8,9 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from pcces.engines import ENGINES
+from pcces.envs.costs import Bounds, CostFunction, checked
 from pcces.envs.making import gymnasium_id, make_gymnasium
 from pcces.envs.registry import ALIASES, UnknownTaskError, in_jax, make, own_id, robot_of, scene_of, velocity_id
-from pcces.envs.simulator import CostFunction, Simulator, checked_cost_bounds, simulator, with_cost
+from pcces.envs.simulator import Simulator, looked_at_longer, simulator, with_cost
 from pcces.envs.task import Task
 
 
@@ -30,10 +31,13 @@ def resolve(
     task: str | Task | Simulator,
     engine: str | None = None,
     cost: CostFunction | None = None,
-    cost_bounds: tuple[float, float] | None = None,
+    cost_bounds: Bounds | str | None = None,
+    episode_cost_bounds: Bounds | str | None = None,
+    limited: bool = False,
 ) -> tuple[Task | Simulator, str]:
     """The task, and the engine that plays it: None means the device for JAX tasks and local workers for anything else.
 
+    `limited`: its costs are to be limited, so they are looked for until they show. Bounds of "none": it has none any more.
     MODULE:NAME imports the module first, which registers the task with Gymnasium or with `pcces.envs`.
 
     >>> resolve("CartPole-v1")[1], resolve("CartPole-v1", "local")[0].max_steps
@@ -46,12 +50,19 @@ def resolve(
         engine = "device" if _in_jax(task) and cost is None else "local"
     if engine == "device":
         compiled = _on_the_device(task, cost)
-        if cost_bounds is not None:
-            raise ValueError(f"{compiled.name} is a task in JAX, and says itself what a step costs: its `cost_bounds`")
+        if cost_bounds is not None or episode_cost_bounds is not None:
+            raise ValueError(
+                f"{compiled.name} is a task in JAX, and says itself what a step or an episode costs: its `cost_bounds` and "
+                "`episode_cost_bounds`"
+            )
         return compiled, engine
     simulated = _by_workers(task, cost)
+    if limited and not simulated.cost_names:
+        simulated = looked_at_longer(simulated)
     if cost_bounds is not None:
-        simulated = replace(simulated, cost_bounds=checked_cost_bounds(cost_bounds))
+        simulated = replace(simulated, cost_bounds=checked(cost_bounds))
+    if episode_cost_bounds is not None:
+        simulated = replace(simulated, episode_cost_bounds=checked(episode_cost_bounds, "episode"))
     return simulated, engine
 
 
@@ -124,8 +135,9 @@ def _step_by_step(task: Task, cost: CostFunction | None) -> Simulator:
     simulated = simulator(gymnasium_id(task.name), cost)
     if cost is None and task.cost_names:
         simulated = replace(
-            simulated, cost_names=task.cost_names, thresholds=tuple(task.thresholds), cost_bounds=task.cost_bounds
-        )
+            simulated, cost_names=task.cost_names, thresholds=tuple(task.thresholds), cost_bounds=task.cost_bounds,
+            episode_cost_bounds=task.episode_cost_bounds,
+        )  # fmt: skip
     return replace(simulated, name=task.name, entropy_bounds=task.entropy_bounds)
 
 

@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from pcces.envs import costs as cost_rules
+from pcces.envs.costs import CostError, CostFunction, find_cost, names_of
 from pcces.envs.making import check_options, gymnasium_id, make_gymnasium
 from pcces.envs.registry import own_id
 from pcces.envs.task import Continuous, Discrete
 from pcces.support.jsonable import jsonable
-
-CostFunction = Callable[[np.ndarray, Any, dict[str, Any]], Any]  # observation after the step, action, info -> cost(s)
 
 # The paper's Table 5, and what differs from a step limit of 1000.
 ENTROPY_BOUNDS = {
@@ -28,11 +29,12 @@ ENTROPY_BOUNDS = {
     "HopperBulletEnv-v0": (0.0, 1000.0),
     "Walker2DBulletEnv-v0": (0.0, 2000.0),
 }
-PROBE_STEPS = 10  # in which an environment shows whether it has costs
-
-
-class CostBoundsError(ValueError):
-    """A step cost less than the least, or more than the most, that it was said to cost."""
+LOOK = 10  # steps in which an environment mostly shows whether it has costs
+LONG_LOOK = (
+    20,
+    5000,
+    10.0,
+)  # episodes, steps and seconds that one may take whose costs are to be limited, none having shown
 
 
 @dataclass(frozen=True)
@@ -45,17 +47,18 @@ class Simulator:
     max_steps: int
     cost_names: tuple[str, ...] = ()
     thresholds: tuple[float, ...] = ()
-    cost_bounds: tuple[float, float] | None = None
+    cost_bounds: tuple[float, float] | None = None  # the least and the most that a step can cost
     entropy_bounds: tuple[float, float] = (-math.inf, math.inf)
     reward_threshold: float | None = None
     cost: CostFunction | None = None
     options: dict[str, Any] = field(default_factory=dict, compare=False)
     spec: Any = field(default=None, compare=False)  # Gymnasium's, so that workers need not know the id
+    episode_cost_bounds: tuple[float, float] | None = None  # the least and the most that an episode can cost
 
     def make(self, **options: Any) -> Environment:
         """The environment itself."""
         env = make_gymnasium(self.known().spec, **self.options, **options)
-        return Environment(env, len(self.cost_names), self.cost)
+        return Environment(env, self.cost_names, self.cost, self.name)
 
     def known(self) -> Simulator:
         """The same, with what a run folder does not hold: how to make it. An error where that is not known.
@@ -84,19 +87,6 @@ class Simulator:
             )
         return replace(self, spec=gymnasium.spec(name))
 
-    def check_costs(self, costs: np.ndarray, seed: int) -> None:
-        """Raise a CostBoundsError if steps of the episode of this seed cost less or more than they are said to."""
-        if self.cost_bounds is None or costs.size == 0:
-            return
-        low, high = self.cost_bounds
-        slack = 1e-6 * max(1.0, abs(low), abs(high))  # for rounding to 32 bits
-        least, most = float(np.min(costs)), float(np.max(costs))
-        if least < low - slack or most > high + slack:
-            raise CostBoundsError(
-                f"a step of {self.name} cost {least if least < low else most:g} (in the episode of seed {seed}), but a step is "
-                f"said to cost {low:g} to {high:g}: give other cost_bounds (--cost-bounds), or none"
-            )
-
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a run folder, from which `from_dict` makes it again without a look at the environment."""
         if isinstance(self.actions, Discrete):
@@ -115,6 +105,7 @@ class Simulator:
             "max_steps": self.max_steps,
             "cost_names": list(self.cost_names),
             "cost_bounds": None if self.cost_bounds is None else list(self.cost_bounds),
+            "episode_cost_bounds": None if self.episode_cost_bounds is None else list(self.episode_cost_bounds),
             "cost_function": self.cost is not None,
             "reward_threshold": self.reward_threshold,
             "options": options,
@@ -136,10 +127,10 @@ class Simulator:
             actions = Continuous(low, tuple(math.inf if v is None else v for v in given["high"]))
         if data["cost_function"] and cost is None:
             cost = forgotten
-        bounds = None if data["cost_bounds"] is None else tuple(data["cost_bounds"])
+        steps, episodes = (data.get(name) and tuple(data[name]) for name in ("cost_bounds", "episode_cost_bounds"))
         return cls(
-            name, data["observation_size"], actions, data["max_steps"], tuple(data["cost_names"]), (), bounds,
-            reward_threshold=data["reward_threshold"], cost=cost, options=data["options"],
+            name, data["observation_size"], actions, data["max_steps"], tuple(data["cost_names"]), (), steps,
+            reward_threshold=data["reward_threshold"], cost=cost, options=data["options"], episode_cost_bounds=episodes,
         )  # fmt: skip
 
 
@@ -151,9 +142,10 @@ def forgotten(observation: np.ndarray, action: Any, info: dict[str, Any]) -> Any
 class Environment:
     """A Gymnasium environment stepped episode by episode, its costs read from wherever it puts them."""
 
-    def __init__(self, env: Any, costs: int, cost: CostFunction | None):
-        self.env, self.costs, self.cost = env, costs, cost
+    def __init__(self, env: Any, cost_names: tuple[str, ...], cost: CostFunction | None, name: str = ""):
+        self.env, self.cost_names, self.cost, self.name = env, cost_names, cost, name
         self._first = True
+        self._seed, self._time = -1, 0  # of the episode, and in it
         self.terminated = False  # whether the last step ended the episode, rather than a limit on time
         self._start = int(getattr(env.action_space, "start", 0))
         self.discrete = hasattr(env.action_space, "n")
@@ -168,6 +160,7 @@ class Environment:
         if self._first:
             self.env.reset(seed=0)
             self._first = False
+        self._seed, self._time = seed, 0
         return self.env.reset(seed=seed)[0]
 
     def step(self, action: Any) -> tuple[Any, float, Any, bool]:
@@ -177,15 +170,30 @@ class Environment:
         else:
             action = np.minimum(np.maximum(action, self._low), self._high)
         observation, reward, third, terminated, truncated, info = six(self.env.step(action))
-        costs: Any = 0.0
-        if self.costs:
-            if self.cost is not None:
-                costs = self.cost(flat(observation), action, info)
-            else:
-                costs = find_cost(third, info)
-                costs = 0.0 if costs is None else costs  # some report only what is not zero
+        self._time += 1
         self.terminated = terminated
+        costs: Any = 0.0
+        if self.cost is not None:
+            costs = self._counted(self.cost(flat(observation), action, info))
+        elif (found := find_cost(third, info)) is not None:  # some report only what is not zero
+            costs = self._counted(found)
         return observation, reward, costs, terminated or truncated
+
+    def _counted(self, costs: Any) -> Any:
+        """A step's costs, if there are as many as before."""
+        if type(costs) is float and len(self.cost_names) == 1:  # the usual case
+            return costs
+        if not self.cost_names:
+            if cost_rules.is_cost(costs):
+                raise cost_rules.unlimited(self.name, costs, self._time, self._seed)
+            return 0.0
+        numbers = cost_rules.as_numbers(costs, self.cost_names)
+        if len(numbers) != len(self.cost_names):
+            raise CostError(
+                f"step {self._time} of {self.name} has {len(numbers)} costs, but it had {len(self.cost_names)} before: "
+                f"{', '.join(self.cost_names)} (in the episode of seed {self._seed})"
+            )
+        return numbers
 
     def picture(self) -> np.ndarray:
         """What it looks like now, if it was made with render_mode="rgb_array"."""
@@ -213,17 +221,6 @@ def six(result: tuple[Any, ...]) -> tuple[Any, ...]:
     return result if len(result) == 6 else (*result[:2], None, *result[2:])
 
 
-def find_cost(third: Any, info: dict[str, Any]) -> Any:
-    """A step's cost from the places environments put it, or None: a six-tuple's third value, `constraint_costs`, `cost`.
-
-    >>> find_cost(None, {"constraint_costs": [1.0, 0.0]}), find_cost(None, {"cost": 2.0}), find_cost(3.0, {})
-    ([1.0, 0.0], 2.0, 3.0)
-    """
-    if third is not None:
-        return third
-    return info.get("constraint_costs", info.get("cost"))
-
-
 def simulator(
     name: str,
     cost: CostFunction | None = None,
@@ -231,13 +228,15 @@ def simulator(
     thresholds: tuple[float, ...] | float | None = None,
     cost_bounds: tuple[float, float] | None = None,
     max_steps: int | None = None,
+    episode_cost_bounds: tuple[float, float] | None = None,
     **options: Any,
 ) -> Simulator:
     """What `gymnasium.make(name, **options)` gives, ready for `pcces.train`.
 
     Costs come from `cost(observation, action, info)`, or are found by stepping the environment a little: a six-tuple's
-    third value, `info["constraint_costs"]` or `info["cost"]`. `cost_bounds` are the least and the most that a step can cost:
-    with them a certificate holds for any distribution of costs (docs/first-policy.md). `max_steps` is needed only where the environment has no
+    third value, `info["constraint_costs"]`, `info["cost"]` or `info["costs"]`. `cost_bounds` are the least and the most that a
+    step can cost, `episode_cost_bounds` an episode: with either, a certificate holds for any distribution of costs
+    (docs/first-policy.md). `max_steps` is needed only where the environment has no
     time limit of its own; it can make a limit shorter, not longer.
 
     >>> s = simulator("CartPole-v1")
@@ -256,16 +255,19 @@ def simulator(
         if limit is None:
             raise ValueError(f"{name} has no time limit: give max_steps=..., the longest an episode may take")
         costs = _probe(env, cost)
+        if costs is None and (thresholds is not None or cost_names):
+            costs = _probe(env, cost, limit)
     finally:
         env.close()
-    names = _names(name, costs, cost_names)
+    names = names_of(name, costs, cost_names)
     if thresholds is None:
         limits: tuple[float, ...] = ()
     else:
         limits = tuple(map(float, thresholds)) if isinstance(thresholds, tuple | list) else (float(thresholds),)
     return Simulator(
-        name, int(observations.shape[0]), head, int(limit), names, limits, checked_cost_bounds(cost_bounds),
+        name, int(observations.shape[0]), head, int(limit), names, limits, cost_rules.checked(cost_bounds),
         ENTROPY_BOUNDS.get(name, (-math.inf, math.inf)), spec.reward_threshold, cost, options, spec,
+        cost_rules.checked(episode_cost_bounds, "episode"),
     )  # fmt: skip
 
 
@@ -273,36 +275,10 @@ def with_cost(task: Simulator, cost: CostFunction) -> Simulator:
     """The same simulator, whose steps cost what `cost(observation, action, info)` says."""
     env = task.make()
     try:
-        names = _names(task.name, _probe(env.env, cost))
+        names = names_of(task.name, _probe(env.env, cost))
     finally:
         env.close()
-    return replace(task, cost=cost, cost_names=names, thresholds=(), cost_bounds=None)
-
-
-def _names(name: str, costs: Any, given: tuple[str, ...] | None = None) -> tuple[str, ...]:
-    """What the costs of a step are called, if they were given as many names as there are."""
-    count = 0 if costs is None else np.size(np.asarray(costs, dtype=float))
-    names = given or (("cost",) if count == 1 else tuple(f"cost{i}" for i in range(count)))
-    if len(names) != count:
-        raise ValueError(f"{name} has {count} costs, but {len(names)} cost_names were given: {', '.join(names)}")
-    return names
-
-
-def checked_cost_bounds(bounds: tuple[float, float] | None) -> tuple[float, float] | None:
-    """The least and the most that a step can cost, if they are given.
-
-    >>> checked_cost_bounds((1, 0))
-    Traceback (most recent call last):
-    ...
-    ValueError: cost_bounds are the least and the most that a step can cost, two finite numbers low < high; got (1, 0)
-    """
-    if bounds is None:
-        return None
-    if len(bounds) != 2 or not -math.inf < bounds[0] < bounds[1] < math.inf:
-        raise ValueError(
-            f"cost_bounds are the least and the most that a step can cost, two finite numbers low < high; got {bounds}"
-        )
-    return float(bounds[0]), float(bounds[1])
+    return replace(task, cost=cost, cost_names=names, thresholds=(), cost_bounds=None, episode_cost_bounds=None)
 
 
 def _head(name: str, observations: Any, actions: Any) -> Discrete | Continuous:
@@ -325,16 +301,37 @@ def _head(name: str, observations: Any, actions: Any) -> Discrete | Continuous:
     )
 
 
-def _probe(env: Any, cost: CostFunction | None) -> Any:
-    """The cost of a step, or None where there seems to be no such thing."""
-    env.reset(seed=0)
+def looked_at_longer(task: Simulator) -> Simulator:
+    """The same simulator, with the costs that show in whole episodes of random actions, if any do."""
+    env = task.make()
+    try:
+        return replace(task, cost_names=names_of(task.name, _probe(env.env, task.cost, task.max_steps)))
+    finally:
+        env.close()
+
+
+def _probe(env: Any, cost: CostFunction | None, max_steps: int | None = None) -> Any:
+    """The costs of a step, or None where there seem to be none; `max_steps` of an episode, where whole ones are to be played.
+
+    Costs that come by name are those of all steps together: some report only what is not zero.
+    """
     env.action_space.seed(0)
-    for _ in range(PROBE_STEPS):
-        action = env.action_space.sample()
-        observation, _, third, terminated, truncated, info = six(env.step(action))
-        if cost is not None:
-            return cost(flat(observation), action, info)
-        costs = find_cost(third, info)
-        if costs is not None or terminated or truncated:
-            return costs
-    return None
+    episodes, steps, seconds = (1, LOOK, math.inf) if max_steps is None else LONG_LOOK
+    seen: Any = None
+    started = time.monotonic()
+    for episode in range(episodes):
+        env.reset(seed=episode)
+        for _ in range(min(steps, max_steps or LOOK)):
+            action = env.action_space.sample()
+            observation, _, third, terminated, truncated, info = six(env.step(action))
+            found = find_cost(third, info) if cost is None else cost(flat(observation), action, info)
+            if isinstance(found, Mapping):
+                seen = {**(seen or {}), **found}
+            elif cost is not None or cost_rules.is_cost(found):
+                return found
+            steps -= 1
+            if terminated or truncated or time.monotonic() - started > seconds:
+                break
+        if seen is not None or steps <= 0 or time.monotonic() - started > seconds:
+            break
+    return seen if cost_rules.is_cost(seen) else None

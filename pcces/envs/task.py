@@ -99,6 +99,7 @@ class Task(ABC):
     cost_bounds: tuple[float, float] | None = (
         None  # the least and most a step can cost: known, certificates hold without assumptions on its distribution
     )
+    episode_cost_bounds: tuple[float, float] | None = None  # the same of an episode, where that is known
     # h_l and h_u of the entropy summed over an episode. The paper's tasks have some (Table 5); no other has, unless it says so.
     entropy_bounds: tuple[float, float] = (-math.inf, math.inf)
     reward_threshold: float | None = None  # the mean return from which the task counts as solved

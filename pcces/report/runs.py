@@ -63,6 +63,8 @@ def _verdict(runs: Sequence[ReportedRun]) -> Verdict:
         return Verdict(None, f"{len(runs) - len(done)} of {len(runs)} not finished: no certificate yet")
     certificates = [run.certificate for run in done if run.certificate is not None]
     first = certificates[0]
+    if not runs[0].problem.cost_limits and all(c.holds and not c.upper_bounds for c in certificates):
+        return Verdict(None, "No limits: nothing to certify", note=f"{first.samples} fresh episodes were played.")
     sure = f"{100 * first.confidence:g} % confidence"
     if len(runs) > 1:
         good = sum(c.holds for c in certificates)
@@ -168,7 +170,9 @@ def _table(runs: Sequence[ReportedRun], where: str) -> Table:
                 rows.append([label, *[None] * (len(columns) - 1), None, "not finished"])
                 continue
             numbers = [run.final["return"], *run.final["costs"], run.final["entropy"]]
-            rows.append([label, *numbers, Marked(run.certificate.grade, run.certificate.holds)])
+            nothing = run.certificate.holds and not run.certificate.upper_bounds
+            verdict = "no limits" if nothing else Marked(run.certificate.grade, run.certificate.holds)
+            rows.append([label, *numbers, verdict])
         finals = [run.final for run in same if run.final]
         if len(finals) > 1:
             mean = [

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pcces.envs.simulator import CostBoundsError
+from pcces.envs.costs import CostError, check_steps
 from pcces.rl.normalizer import normalise
 from pcces.rl.outcome import Outcome
 from pcces.rl.policy import forward
@@ -24,7 +24,7 @@ class BatchedWorker(EpisodeWorker):
         """Play a chunk. If anything goes wrong in it, play its episodes one by one to see which one it was."""
         try:
             return self._together(task)
-        except CostBoundsError:
+        except CostError:
             raise
         except Exception as error:
             self._batches = {}
@@ -87,7 +87,7 @@ class BatchedWorker(EpisodeWorker):
             raise FloatingPointError("the environment returned nan or inf")
         learnt: list[Played] = []
         for i in range(count):
-            self.simulator.check_costs(paid[: int(outcome.length[i]), :, i], seeds[i])
+            check_steps(self.simulator, paid[: int(outcome.length[i]), :, i].T, seeds[i])
             part = slice(0, int(outcome.length[i]))
             taken = Steps(
                 seen[part, :, i].T,

@@ -11,22 +11,23 @@ import numpy as np
 
 from pcces.core.certificate import ASYMPTOTIC, Certificate, Column, joined, judge
 from pcces.core.plans import spend
+from pcces.envs.costs import episode_range
 from pcces.envs.simulator import Simulator
 from pcces.envs.task import Task
 from pcces.rl.policy import LOG_STD, Policy
 from pcces.rl.problem import Problem
 
 FIRST = 5  # of so many episodes one says where a quantile is, where none was played before
-FOR_A_GUARANTEE = "state what a step can cost at least and at most (cost_bounds), or limit a probability"
+FOR_A_GUARANTEE = "state what a step can cost at least and at most (cost_bounds) or an episode (episode_cost_bounds), or limit a probability"
 
 
 def ranges(task: Task | Simulator, policy: Policy, problem: Problem, x: np.ndarray) -> list[tuple[float, float]] | None:
-    """The least and most each constraint can be in one episode, or None where the task does not say what a step costs."""
-    if problem.cost_names and task.cost_bounds is None:
+    """The least and most each constraint can be in one episode, or None where the task does not say what a step or it costs."""
+    known = episode_range(task)
+    if problem.cost_names and known is None:
         return None
     steps = task.max_steps
-    low, high = task.cost_bounds or (0.0, 0.0)
-    least, most = _with_slack(steps * min(low, 0.0), steps * high)
+    least, most = _with_slack(*(known or (0.0, 0.0)))
     constraints = [(least - t, most - t) for t in problem.thresholds]
     if policy.discrete:
         least, most = 0.0, steps * math.log(policy.outputs)

@@ -13,8 +13,9 @@ import numpy as np
 
 from pcces.core.certificate import Certificate
 from pcces.core.limits import Limit, from_dict
+from pcces.envs.costs import CostFunction
 from pcces.envs.lookup import simulator_of_run, task_of_run
-from pcces.envs.simulator import CostFunction, Simulator
+from pcces.envs.simulator import Simulator
 from pcces.envs.task import Task
 from pcces.rl.normalizer import Normalizer, frozen
 from pcces.rl.policy import Policy
@@ -56,7 +57,7 @@ SETTINGS = {
 SIMULATOR = {
     "observation_size": whole(1, 1 << 20), "actions": NAMES, "max_steps": whole(1), "cost_names": several(TEXT),
     "cost_bounds": optional(several(NUMBER, 2)), "cost_function": FLAG, "reward_threshold": optional(NUMBER),
-    "options": NAMES,
+    "options": NAMES, "episode_cost_bounds": optional(several(NUMBER, 2)),
 }  # fmt: skip
 BOX = {"low": several(optional(NUMBER)), "high": several(optional(NUMBER))}
 FINAL = {
@@ -79,7 +80,7 @@ def read_config(path: Path) -> dict[str, Any]:
         check(config, CONFIG, needed=NEEDED)
         check(config["settings"], SETTINGS, "settings", set(SETTINGS) - {"discount"})
         if config.get("simulator") is not None:
-            check(config["simulator"], SIMULATOR, "simulator")
+            check(config["simulator"], SIMULATOR, "simulator", set(SIMULATOR) - {"episode_cost_bounds"})
             actions = config["simulator"]["actions"]
             check(actions, {"n": whole(2, 1 << 20)} if "n" in actions else BOX, "simulator.actions")
     except ValueError as error:

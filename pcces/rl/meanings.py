@@ -6,7 +6,7 @@ from __future__ import annotations
 ARGUMENTS = (
     "algorithm", "preset", "iterations", "steps", "population", "seed", "threshold", "limits", "engine", "workers",
     "out", "resume", "confidence", "certify_episodes", "entropy_bounds", "ray_address", "step_timeout", "cost",
-    "cost_bounds", "max_time", "target", "patience", "progress", "callback", "report",
+    "cost_bounds", "episode_cost_bounds", "max_time", "target", "patience", "progress", "callback", "report",
 )  # fmt: skip
 
 # The first of these that there is, is meant.

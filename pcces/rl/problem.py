@@ -16,6 +16,7 @@ import numpy as np
 from pcces.core.arrays import array_namespace
 from pcces.core.limits import Limit as CoreLimit
 from pcces.core.limits import Mean, as_limit, named
+from pcces.envs.costs import PLACES, episode_range
 from pcces.envs.simulator import Simulator
 from pcces.envs.task import Task
 
@@ -189,12 +190,15 @@ def problem_for(
     if threshold is None:
         thresholds = tuple(map(float, task.thresholds))
         if len(thresholds) != len(costs):
-            raise ValueError(f"{task.name} has the costs {', '.join(costs)} but no thresholds: give threshold=...")
+            raise ValueError(
+                f"{task.name} has the costs {', '.join(costs)} but no thresholds: give threshold=... (--threshold), the most "
+                "an episode may cost on average, for each"
+            )
     else:
         given = threshold if isinstance(threshold, tuple | list) else (threshold,)
         thresholds = tuple(map(float, given))
         if not costs:
-            raise ValueError(f"{task.name} has no costs, so there is nothing a threshold of {threshold} could limit")
+            raise ValueError(_no_costs(task, f"there is nothing a threshold of {threshold} could limit"))
         if len(thresholds) != len(costs):
             raise ValueError(
                 f"{task.name} has {len(costs)} costs ({', '.join(costs)}), got {len(thresholds)} thresholds"
@@ -205,6 +209,16 @@ def problem_for(
     return Problem(costs, thresholds, bounds, float(mu), discounted, asked)
 
 
+def _no_costs(task: Task | Simulator, so: str) -> str:
+    said = f"{task.name} has no costs, so {so}"
+    if not isinstance(task, Simulator):
+        return said
+    return (
+        f"{said}: none showed in episodes of random actions, in {PLACES}. If it is rare, report 0 on the other steps; if it is "
+        "elsewhere, give a function that says it: cost=... (--cost MODULE:FUNCTION)"
+    )
+
+
 def check_reachable(task: Task | Simulator, problem: Problem) -> None:
     """Refuse a limit below what an episode costs at least: a sign that is wrong, and a training for nothing.
 
@@ -213,22 +227,19 @@ def check_reachable(task: Task | Simulator, problem: Problem) -> None:
     >>> check_reachable(task, problem_for(task, 0.0, -5))
     Traceback (most recent call last):
     ...
-    ValueError: no policy keeps off_centre <= -5: a step of CartSafe-v0 costs 0 to 1, so an episode never costs less than nothing
+    ValueError: no policy keeps off_centre <= -5: an episode of CartSafe-v0 costs at least 0
     """
     if tuple(task.thresholds) == problem.thresholds:  # the task's own
         return
+    known = episode_range(task)
     for limit in problem.cost_limits:
-        if limit.value < 0 and task.cost_bounds is None:
+        if known is None and limit.value < 0:
             raise ValueError(
                 f"{limit} asks for an episode that costs less than nothing. Is the sign wrong? If a step of {task.name} can "
                 "cost less than 0, say what it can cost: cost_bounds=(LOW, HIGH), --cost-bounds LOW,HIGH"
             )
-        if limit.value < 0 <= (task.cost_bounds or (0.0, 0.0))[0]:
-            low, high = task.cost_bounds or (0.0, 0.0)
-            raise ValueError(
-                f"no policy keeps {limit}: a step of {task.name} costs {low:g} to {high:g}, so an episode never costs less "
-                "than nothing"
-            )
+        if known is not None and limit.value < known[0]:
+            raise ValueError(f"no policy keeps {limit}: an episode of {task.name} costs at least {known[0]:g}")
 
 
 def asked_limits(task: Task | Simulator, limits: Any, threshold: Any) -> tuple[CoreLimit, ...]:
@@ -237,8 +248,9 @@ def asked_limits(task: Task | Simulator, limits: Any, threshold: Any) -> tuple[C
     if threshold is not None:
         raise ValueError("give either limits or threshold: a threshold limits the mean, as 'mean <= 25' does")
     if unknown := [name for name in by_name if name not in task.cost_names]:
-        known = f"its costs are {', '.join(task.cost_names)}" if task.cost_names else "it has no costs"
-        raise ValueError(f"{task.name} has no cost called {unknown[0]!r}; {known}")
+        if not task.cost_names:
+            raise ValueError(_no_costs(task, f"there is no {unknown[0]!r} to limit"))
+        raise ValueError(f"{task.name} has no cost called {unknown[0]!r}; its costs are {', '.join(task.cost_names)}")
     own = dict(zip(task.cost_names, map(Mean, task.thresholds)))
     if missing := [name for name in task.cost_names if name not in own | by_name]:
         raise ValueError(f"{task.name} has no threshold for {', '.join(missing)}: give a limit on each")

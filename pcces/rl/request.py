@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from pcces.core.limits import to_dict
+from pcces.envs.costs import Bounds, CostFunction
 from pcces.envs.lookup import resolve
-from pcces.envs.simulator import CostFunction, Simulator
+from pcces.envs.simulator import Simulator
 from pcces.envs.task import Continuous, Task
 from pcces.rl.algorithm import Algorithm
 from pcces.rl.folder import read_config
@@ -57,10 +58,11 @@ class Request:
     ray_address: str | None = None
     step_timeout: float | None = None
     cost: CostFunction | None = None
-    cost_bounds: tuple[float, float] | None = None
     max_time: float | None = None
     target: float | None = None
     patience: float | None = None
+    cost_bounds: Bounds | str | None = None
+    episode_cost_bounds: Bounds | str | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     """of the algorithm"""
 
@@ -90,8 +92,9 @@ class Request:
 
     def runs(self) -> list[Run]:
         """The runs, ready to go; or an error that says what cannot be done."""
-        task, engine = resolve(self.task, self.engine, self.cost, self.cost_bounds)
         _ = self.stopping  # checked before any work
+        limited = self.threshold is not None or self.limits is not None
+        task, engine = resolve(self.task, self.engine, self.cost, self.cost_bounds, self.episode_cost_bounds, limited)
         asked_of_it = checked_engine(engine, self.workers, self.ray_address, self.step_timeout)
         episodes = CERTIFY_EPISODES[engine] if self.certify_episodes is None else self.certify_episodes
         if not 0 < self.confidence < 1:
@@ -134,7 +137,7 @@ class Request:
                 "steps": None if self.steps is None else int(self.steps),
                 "settings": settings.to_dict(),
             }
-            _check_folder(path, config, self.resume, self.algorithm)
+            self._check_folder(path, config)
             runs.append(Run(config | {"versions": versions()}, task, shape, problem, path=path))
         return runs
 
@@ -152,6 +155,30 @@ class Request:
         if isinstance(settings, BatchSettings):
             settings = settings.sized(task, self.steps)
         return settings if self.steps is None else replace(settings, iterations=affordable(settings, task, self.steps))
+
+    def _check_folder(self, path: Path | None, config: dict[str, Any]) -> None:
+        """That a new run has a folder to itself, and one that goes on is what is asked for, however long.
+
+        What a step can cost may turn out to be more than was thought: the search does not depend on it, the certificate does.
+        """
+        if path is None:
+            return
+        check_free(path)
+        if not self.resume:
+            check_unused(path)
+            return
+        if not (path / "config.json").exists():
+            raise FileNotFoundError(f"there is no run to go on with in {path}")
+        before = read_config(path)
+        if before["algorithm"] == self.algorithm.name:
+            check_current(path, before, self.algorithm)
+        as_json = json.loads(json.dumps(config))
+        as_json["settings"]["iterations"], as_json["steps"] = before["settings"]["iterations"], before.get("steps")
+        was, now = before.get("simulator") or {}, as_json["simulator"] or {}
+        for name in ("cost_bounds", "episode_cost_bounds"):
+            if getattr(self, name) is not None and not complete(path, config):
+                now[name] = was.get(name)
+        check_same(path, before, as_json)
 
 
 def affordable(settings: Any, task: Task | Simulator, steps: float) -> int:
@@ -235,30 +262,6 @@ def complete(path: Path, config: dict[str, Any]) -> bool:
     return bool(before["settings"]["iterations"] >= config["settings"]["iterations"])
 
 
-def _check_folder(path: Path | None, config: dict[str, Any], resume: bool, algorithm: Algorithm) -> None:
-    """That a new run has a folder to itself, and one that goes on is what is asked for, however long.
-
-    What a step can cost may turn out to be more than was thought: the search does not depend on it, the certificate does.
-    """
-    if path is None:
-        return
-    check_free(path)
-    if not resume:
-        check_unused(path)
-        return
-    if not (path / "config.json").exists():
-        raise FileNotFoundError(f"there is no run to go on with in {path}")
-    before = read_config(path)
-    if before["algorithm"] == algorithm.name:
-        check_current(path, before, algorithm)
-    as_json = json.loads(json.dumps(config))
-    as_json["settings"]["iterations"], as_json["steps"] = before["settings"]["iterations"], before.get("steps")
-    was, now = before.get("simulator") or {}, as_json["simulator"] or {}
-    if was.get("cost_bounds") and now.get("cost_bounds") and not complete(path, config):
-        now["cost_bounds"] = was["cost_bounds"]
-    check_same(path, before, as_json)
-
-
 def check_unused(path: Path) -> None:
     """That a new run has a folder to itself."""
     if path.exists() and any(file.name != LOCK for file in path.iterdir()):
@@ -285,11 +288,11 @@ def check_same(path: Path, before: dict[str, Any], asked: dict[str, Any]) -> Non
     for name, value in asked.items():
         if name in FREE or (name == "engine" and "device" not in (before.get("engine", "device"), value)):
             continue
-        if before.get(name) != value:
-            was, now = before.get(name), value
-            if isinstance(was, dict) and isinstance(now, dict):
-                key = next(key for key in was | now if was.get(key) != now.get(key))
-                name, was, now = f"{name}.{key}", was.get(key), now.get(key)
+        was, now = before.get(name), value
+        if isinstance(was, dict) and isinstance(now, dict):  # what an earlier version did not note is None
+            key = next((key for key in was | now if was.get(key) != now.get(key)), None)
+            name, was, now = f"{name}.{key}", was.get(key), now.get(key)
+        if was != now:
             raise ValueError(
                 f"the run in {path} has {name} = {was!r}, but {now!r} is asked for: it cannot go on as that"
             )

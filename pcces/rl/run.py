@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from pcces.integrations.export import Exported
 
 Metrics = dict[str, list[float]]
+NOTHING_TO_CERTIFY = "NO LIMITS: nothing to certify"
 
 
 @dataclass(repr=False)
@@ -223,9 +224,11 @@ class Run:
         means = f"return {final['return']:.4g}{first}" + "".join(f", {part}" for part in parts)
         limits = "; ".join(self.limits())
         sure = f"{100 * c.confidence:g} % confidence, {c.samples} fresh episodes, {c.method} bound"
+        if c.holds and not self.problem.limits:
+            return f"{NOTHING_TO_CERTIFY}. Mean over {c.samples} fresh episodes: {means}."
         if c.holds:
             warning = f" {c.warning()}." if c.warning() else ""
-            said = f"CERTIFIED: {limits or 'no limits'} ({c.grade}, {sure})."
+            said = f"CERTIFIED: {limits} ({c.grade}, {sure})."
             return f"{said} Mean over these episodes: {means}.{warning}"
         if failed := final.get("failed_episodes"):
             return f"NOT CERTIFIED: {failed} of {c.samples} fresh episodes failed. Mean over the others: {means}."

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from pcces.core.estimation import Estimate
-from pcces.envs.simulator import CostBoundsError, Simulator
-from pcces.envs.task import Task
+from pcces.envs.costs import check_sums
 from pcces.rl import checkpoints, selection
 from pcces.rl.algorithm import Algorithm
 from pcces.rl.arenas import arena_and_engine
@@ -149,7 +148,7 @@ class Training:
         while (count := self._affordable()) > 0:
             states, metrics = self.engine.advance(self.states, count)
             for run, costs in zip(self.runs, metrics["costs"]):
-                check_cost_sums(run.task, np.moveaxis(costs, -1, 0))
+                check_sums(run.task, np.moveaxis(costs, -1, 0))
             with uninterrupted():  # states and metrics belong together
                 self.states = None
                 self._note(metrics, count)
@@ -241,7 +240,7 @@ class Training:
             nonlocal steps
             outcome = self.arena.fresh(*asked)
             steps += float(np.nansum(outcome.length))
-            check_cost_sums(run.task, outcome.costs)
+            check_sums(run.task, outcome.costs)
             return outcome
 
         x, normalizer, certificate, outcome = selection.choose(
@@ -277,26 +276,6 @@ class Training:
         for i, checkpoint in enumerate(kept):
             self.candidates[i].restore(checkpoint.candidates)
             self.moved[i], self.spent, self.kept = checkpoint.moved, checkpoint.seconds, checkpoint.done
-
-
-def check_cost_sums(task: Task | Simulator, costs: np.ndarray) -> None:
-    """Raise a CostBoundsError if episodes cost what steps within the task's `cost_bounds` cannot add up to.
-
-    `costs` has a row for each of the task's costs, of one or several episodes. Workers look at every step; a compiled task
-    is known by its sums only.
-    """
-    if task.cost_bounds is None:
-        return
-    low, high = (task.max_steps * bound for bound in (min(task.cost_bounds[0], 0.0), max(task.cost_bounds[1], 0.0)))
-    slack = 1e-4 * max(1.0, abs(low), abs(high))  # for sums of 32-bit numbers
-    for name, row in zip(task.cost_names, costs):
-        sums = np.asarray(row, dtype=float)
-        if np.any(sums < low - slack) or np.any(sums > high + slack):
-            worst = float(np.nanmax(np.abs(sums)))
-            raise CostBoundsError(
-                f"an episode of {task.name} cost {worst:g} in all ({name}), but {task.max_steps} steps that cost "
-                f"{task.cost_bounds[0]:g} to {task.cost_bounds[1]:g} each cannot: its cost_bounds are wrong"
-            )
 
 
 def flat(problem: Problem, metrics: dict[str, Any], k: int) -> dict[str, float]:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pcces.engines.pool import Lost, Watchdog
+from pcces.envs.costs import CostError, check_steps
 from pcces.envs.simulator import Environment, Simulator
 from pcces.rl.lesson import Learning, Lesson, joined, lesson_of, observations_only
 from pcces.rl.normalizer import CLIP, Normalizer, Seen, seen_in
@@ -145,12 +146,14 @@ class EpisodeWorker:
         x = self._point(shared, episode)
         try:
             outcome, steps = self._player.play(self._env, x, shared.normalizer, episode.seed, chunk.greedy)
+        except CostError:
+            raise
         except Exception as error:
             with contextlib.suppress(Exception):
                 self._env.close()
             self._env = None
             return self._failed(chunk, f"{type(error).__name__}: {error}")
-        self.simulator.check_costs(steps.costs, episode.seed)
+        check_steps(self.simulator, steps.costs, episode.seed)
         return Played(outcome, *self._learnt(chunk, shared, x, steps))
 
     def _point(self, shared: Shared, episode: Episode) -> np.ndarray:

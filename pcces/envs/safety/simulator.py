@@ -39,7 +39,7 @@ class SafetySimulator(Simulator):
         from .env import SafetyEnv
 
         assert self.scene is not None
-        return Environment(SafetyEnv(self.scene, **options), len(self.cost_names), self.cost)
+        return Environment(SafetyEnv(self.scene, **options), self.cost_names, self.cost, self.name)
 
 
 def safety_simulator(name: str, **changes: Any) -> SafetySimulator:
@@ -79,5 +79,6 @@ def scene_of_run(kept: Simulator) -> Simulator:
             f"{kept.observation_size} and the actions {kept.actions}"
         )
     return replace(
-        made, max_steps=kept.max_steps, cost_names=kept.cost_names, cost_bounds=kept.cost_bounds, cost=kept.cost
-    )
+        made, max_steps=kept.max_steps, cost_names=kept.cost_names, cost_bounds=kept.cost_bounds, cost=kept.cost,
+        episode_cost_bounds=kept.episode_cost_bounds,
+    )  # fmt: skip
