@@ -60,12 +60,48 @@ class Dict(Line):
         return {"position": super()._observation(), "time": np.array([self.time], np.float32)}
 
 
-class Picture(Line):
-    observation_space = spaces.Box(0, 1, (3, 3))
+class Photo(Line):
+    observation_space = spaces.Box(0, 255, (96, 96, 3), np.uint8)
 
 
-class Switches(Line):
-    action_space = spaces.MultiBinary(2)
+class Story(Line):
+    observation_space = spaces.Sequence(spaces.Discrete(3))
+
+
+class Only(Line):
+    action_space = spaces.Discrete(1)
+
+
+class Mixed(Line):
+    """Moves by a part of its action, sees by name where it is and what was switched on, and takes no other actions."""
+
+    observation_space = spaces.Dict({"place": spaces.Box(-10, 10, (1, 2)), "mode": spaces.Discrete(3)})
+    action_space = spaces.Dict(
+        {"mode": spaces.Discrete(3), "move": spaces.Box(-1, 1, (1,)), "lamps": spaces.MultiBinary(2)}
+    )
+    mode = 0
+
+    def _observation(self) -> Any:
+        return {"place": np.array([[self.position, self.time]], np.float32), "mode": np.int64(self.mode)}
+
+    def step(self, action: Any) -> Any:
+        assert self.action_space.contains(action), action
+        self.mode = int(action["mode"])
+        return super().step(action["move"])
+
+
+class Boundless(Line):
+    action_space = spaces.Box(np.array([-np.inf, -1, 0]), np.array([np.inf, 1, 1e10]), dtype=np.float64)
+
+
+class Ranged(Line):
+    def __init__(self, low: float = -1.0, high: float = 1.0):
+        super().__init__()
+        self.action_space = spaces.Box(low, high, (1,), np.float32 if abs(high - low) < 1e38 else np.float64)
+
+    def step(self, action: Any) -> Any:
+        assert self.action_space.contains(np.asarray(action, self.action_space.dtype)), action
+        return super().step(np.clip(action, -1, 1))
 
 
 class Keeping(Line):
@@ -173,11 +209,33 @@ def effort(observation: np.ndarray, action: Any, info: dict) -> list[float]:
     return [float(np.abs(action).mean()), info["cost"]]
 
 
+def lamps_and_place(observation: Any, action: Any, info: dict) -> tuple[float, float]:
+    return float(action["lamps"].sum()), float(observation["place"][0, 1])
+
+
 def late_cost(observation: np.ndarray, action: Any, info: dict) -> tuple[float, float]:
     return float(observation[0] > 0.5), float(abs(action[0]))
 
 
-ALL = (Line, Numbered, Dict, Picture, Switches, Keeping, Trouble, Late, Named, Cliff, Deadly, Slow, Brisk)
+ALL = (
+    Line,
+    Numbered,
+    Dict,
+    Photo,
+    Story,
+    Only,
+    Mixed,
+    Boundless,
+    Ranged,
+    Keeping,
+    Trouble,
+    Late,
+    Named,
+    Cliff,
+    Deadly,
+    Slow,
+    Brisk,
+)
 for _class in ALL:
     gymnasium.register(f"tests/{_class.__name__}-v0", entry_point=f"simulators:{_class.__name__}", max_episode_steps=50)
 gymnasium.register("tests/Endless-v0", entry_point="simulators:Line")

@@ -82,10 +82,13 @@ def test_costs_can_be_named_and_limited():
 @pytest.mark.parametrize(
     ("name", "error", "words"),
     [
-        ("tests/Dict-v0", ValueError, "flat Box.*gymnasium.wrappers.FlattenObservation"),
-        ("tests/Picture-v0", ValueError, "flat Box.*gymnasium.wrappers.FlattenObservation"),
-        ("Blackjack-v1", ValueError, "flat Box.*gymnasium.wrappers.FlattenObservation"),
-        ("tests/Switches-v0", ValueError, r"actions MultiBinary\(2\).*gymnasium.wrappers.TransformAction"),
+        (
+            "tests/Photo-v0",
+            ValueError,
+            "has observations of 27648 numbers.*as pictures have.*gymnasium.wrappers.Grayscale",
+        ),
+        ("tests/Story-v0", ValueError, r"has the observations Sequence\(.*, which have no fixed size"),
+        ("tests/Only-v0", ValueError, "tests/Only-v0 has one action only: there is nothing to learn"),
         ("CartPol-v1", ValueError, r"unknown task 'CartPol-v1'; did you mean 'CartPole-v1' or 'CartPole-v0'"),
         ("CartPole-v9", ValueError, r"unknown task 'CartPole-v9'; did you mean 'CartPole-v1'"),
         ("nowhere/Nothing-v3", ValueError, "`pcces envs` lists ours, gymnasium.registry all others"),
@@ -94,16 +97,6 @@ def test_costs_can_be_named_and_limited():
 def test_what_cannot_be_used_is_told_with_what_to_do(name, error, words):
     with pytest.raises(error, match=words):
         simulator(name)
-
-
-def test_observations_can_be_flattened_as_the_error_says():
-    def flattened():
-        return gymnasium.wrappers.FlattenObservation(simulators.Dict())
-
-    gymnasium.register("tests/Flat-v0", entry_point=flattened, max_episode_steps=9)
-    sim = simulator("tests/Flat-v0")
-    outcome, steps = play(sim)
-    assert sim.observation_size == 2 and outcome.length == 9 and list(steps.observations[1]) == list(range(9))
 
 
 # -- episodes --------------------------------------------------------------------------------------------------------------

@@ -74,7 +74,7 @@ def test_tasks_in_jax_go_to_the_device_and_all_else_to_workers():
         ("tests/Line-v0", {"step_timeout": -1.0}, "step_timeout must be a positive number of seconds"),
         ("tests/Line-v0", {"threshold": 3.0}, "has no costs, so there is nothing a threshold of 3.0 could limit"),
         ("tests/Line-v0", {"cost": simulators.late_cost}, "has the costs cost0, cost1 but no thresholds"),
-        ("tests/Picture-v0", {}, "FlattenObservation"),
+        ("tests/Photo-v0", {}, "Grayscale"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_refused_before_anything_starts(task, options, words):

@@ -6,6 +6,8 @@ import re
 
 from pcces.envs.task import Continuous, Discrete, Step, Task
 
+MOST_OBSERVATIONS = 4000  # numbers: a batch of 30 000 steps takes half a gigabyte then
+
 
 def check(task: Task) -> None:
     """Say in plain words what is wrong with a task. Inside a compiled rollout, JAX could say it only in its own.
@@ -27,6 +29,7 @@ def check(task: Task) -> None:
         raise TypeError(f"{task.name}: actions must be Discrete(n) or Continuous(low, high), not {task.actions!r}")
     if len(task.thresholds) != len(task.cost_names):
         raise ValueError(f"{task.name}: every cost needs a threshold, got {task.cost_names} and {task.thresholds}")
+    check_size(task.name, task.observation_size)
     for limits in (task.observation_low, task.observation_high):
         if len(limits) not in (0, task.observation_size):
             raise ValueError(f"{task.name}: {task.observation_size} observations, but {len(limits)} limits for them")
@@ -50,3 +53,21 @@ def check(task: Task) -> None:
     ):
         if actual != wanted:
             raise ValueError(f"{task.name}: {what} must be {wanted}, but is {actual}")
+
+
+def check_size(name: str, size: int, space: object = None) -> None:
+    """Refuse observations of more numbers than a small dense network has a use for, and say what helps.
+
+    >>> check_size("CarRacing-v3", 27648)
+    Traceback (most recent call last):
+    ...
+    ValueError: CarRacing-v3 has observations of 27648 numbers, as pictures have; policies here are small dense networks, which take at most 4000. Give them what the picture shows, such as the places and speeds the simulator knows, or the output of an encoder of yours; or make it small: gymnasium.wrappers.GrayscaleObservation, then ResizeObservation to (32, 32)
+    """
+    if size > MOST_OBSERVATIONS:
+        kind = "" if space is None else f" ({space})"
+        raise ValueError(
+            f"{name} has observations of {size} numbers{kind}, as pictures have; policies here are small dense networks, which "
+            f"take at most {MOST_OBSERVATIONS}. Give them what the picture shows, such as the places and speeds the simulator "
+            "knows, or the output of an encoder of yours; or make it small: gymnasium.wrappers.GrayscaleObservation, then "
+            "ResizeObservation to (32, 32)"
+        )

@@ -6,6 +6,7 @@ A `Simulator` says what a `Task` says, but holds no dynamics: a worker calls `ma
 from __future__ import annotations
 
 import json
+import logging
 import math
 import time
 from collections.abc import Mapping
@@ -20,6 +21,8 @@ from pcces.envs.making import check_options, gymnasium_id, make_gymnasium
 from pcces.envs.registry import own_id
 from pcces.envs.task import Continuous, Discrete
 from pcces.support.jsonable import jsonable
+
+log = logging.getLogger("pcces")
 
 # The paper's Table 5, and what differs from a step limit of 1000.
 ENTROPY_BOUNDS = {
@@ -57,7 +60,9 @@ class Simulator:
 
     def make(self, **options: Any) -> Environment:
         """The environment itself."""
-        env = make_gymnasium(self.known().spec, **self.options, **options)
+        from pcces.envs.spaces import flattened
+
+        env = flattened(make_gymnasium(self.known().spec, **self.options, **options))
         return Environment(env, self.cost_names, self.cost, self.name)
 
     def known(self) -> Simulator:
@@ -66,6 +71,8 @@ class Simulator:
         What a run folder names is not imported: its module must have been.
         """
         import gymnasium
+
+        from pcces.envs.spaces import flattened, head_of
 
         if self.cost is forgotten:
             raise ValueError(
@@ -76,10 +83,9 @@ class Simulator:
             return self
         name = gymnasium_id(own_id(self.name))
         check_options(self.name, self.options)
-        env = make_gymnasium(name, **self.options)
+        env = flattened(make_gymnasium(name, **self.options))
         env.close()
-        actions = _head(name, env.observation_space, env.action_space)
-        there = int(env.observation_space.shape[0]), actions
+        there = head_of(name, env)
         if there != (self.observation_size, self.actions):
             raise ValueError(
                 f"{self.name} has {there[0]} observations and the actions {there[1]}, but in the run's folder it has "
@@ -174,7 +180,7 @@ class Environment:
         self.terminated = terminated
         costs: Any = 0.0
         if self.cost is not None:
-            costs = self._counted(self.cost(flat(observation), action, info))
+            costs = self._counted(self.cost(*seen_and_done(self.env, observation, action), info))
         elif (found := find_cost(third, info)) is not None:  # some report only what is not zero
             costs = self._counted(found)
         return observation, reward, costs, terminated or truncated
@@ -216,6 +222,11 @@ def flat(observation: Any) -> np.ndarray:
     return np.asarray(observation, dtype=np.float32).reshape(-1)
 
 
+def seen_and_done(env: Any, observation: Any, action: Any) -> tuple[Any, Any]:
+    """What a cost function gets of a step: the environment's own, where its spaces had to be flattened."""
+    return getattr(env, "own_step", None) or (flat(observation), action)
+
+
 def six(result: tuple[Any, ...]) -> tuple[Any, ...]:
     """What a step gives, with a place for the cost that Safety-Gymnasium gives as the third value, and others do not."""
     return result if len(result) == 6 else (*result[:2], None, *result[2:])
@@ -245,11 +256,12 @@ def simulator(
     """
     import gymnasium
 
-    env = make_gymnasium(name, **options)
+    from pcces.envs.spaces import flattened, head_of, in_words
+
+    env = flattened(make_gymnasium(name, **options))
     spec = gymnasium.spec(name.rpartition(":")[2])  # after a module: that Gymnasium has imported
     try:
-        observations, actions = env.observation_space, env.action_space
-        head = _head(name, observations, actions)
+        size, head = head_of(name, env)
         own = spec.max_episode_steps
         limit = min(filter(None, (max_steps, own)), default=None)
         if limit is None:
@@ -259,13 +271,15 @@ def simulator(
             costs = _probe(env, cost, limit)
     finally:
         env.close()
+    for words in in_words(name, env):
+        log.warning(words)
     names = names_of(name, costs, cost_names)
     if thresholds is None:
         limits: tuple[float, ...] = ()
     else:
         limits = tuple(map(float, thresholds)) if isinstance(thresholds, tuple | list) else (float(thresholds),)
     return Simulator(
-        name, int(observations.shape[0]), head, int(limit), names, limits, cost_rules.checked(cost_bounds),
+        name, size, head, int(limit), names, limits, cost_rules.checked(cost_bounds),
         ENTROPY_BOUNDS.get(name, (-math.inf, math.inf)), spec.reward_threshold, cost, options, spec,
         cost_rules.checked(episode_cost_bounds, "episode"),
     )  # fmt: skip
@@ -279,26 +293,6 @@ def with_cost(task: Simulator, cost: CostFunction) -> Simulator:
     finally:
         env.close()
     return replace(task, cost=cost, cost_names=names, thresholds=(), cost_bounds=None, episode_cost_bounds=None)
-
-
-def _head(name: str, observations: Any, actions: Any) -> Discrete | Continuous:
-    """What policies must give, if the spaces are ones they can deal with."""
-    from gymnasium.spaces import Box
-    from gymnasium.spaces import Discrete as DiscreteSpace
-
-    if not isinstance(observations, Box) or len(observations.shape) != 1:
-        raise ValueError(
-            f"{name} has the observations {observations}, but policies need a flat Box: register an environment that wraps "
-            "it in gymnasium.wrappers.FlattenObservation"
-        )
-    if isinstance(actions, DiscreteSpace):
-        return Discrete(int(actions.n))
-    if isinstance(actions, Box) and len(actions.shape) == 1:
-        return Continuous(tuple(map(float, actions.low)), tuple(map(float, actions.high)))
-    raise ValueError(
-        f"{name} has the actions {actions}, but policies give a Discrete or a flat Box: register an environment that wraps "
-        "it in gymnasium.wrappers.TransformAction, with such a space"
-    )
 
 
 def looked_at_longer(task: Simulator) -> Simulator:
@@ -324,7 +318,7 @@ def _probe(env: Any, cost: CostFunction | None, max_steps: int | None = None) ->
         for _ in range(min(steps, max_steps or LOOK)):
             action = env.action_space.sample()
             observation, _, third, terminated, truncated, info = six(env.step(action))
-            found = find_cost(third, info) if cost is None else cost(flat(observation), action, info)
+            found = find_cost(third, info) if cost is None else cost(*seen_and_done(env, observation, action), info)
             if isinstance(found, Mapping):
                 seen = {**(seen or {}), **found}
             elif cost is not None or cost_rules.is_cost(found):

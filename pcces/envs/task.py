@@ -16,6 +16,8 @@ import numpy as np
 if TYPE_CHECKING:
     import jax
 
+NO_LIMIT = 1e9  # an action's limit that is no less is none
+
 
 @dataclass(frozen=True)
 class Discrete:
@@ -36,12 +38,13 @@ class Discrete:
 class Continuous:
     """Actions in a box; `step` receives an array of shape `(size,)`. One number stands for one dimension.
 
-    What a policy draws beyond the box is clipped to it (`Task.overshoot`).
+    What a policy draws beyond the box is clipped to it (`Task.overshoot`). A limit beyond 1e9 is taken for none, as it is
+    mostly meant.
 
     >>> Continuous(-2.0, 2.0)
     Continuous(low=(-2.0,), high=(2.0,))
-    >>> Continuous((0, 0), (1, 5)).size
-    2
+    >>> Continuous((0, 0), (1, 1e30)).high
+    (1.0, inf)
     """
 
     low: tuple[float, ...]
@@ -52,6 +55,8 @@ class Continuous:
         highs = tuple(map(float, high)) if isinstance(high, tuple | list) else (float(high),)
         if len(lows) != len(highs) or not all(a < b for a, b in zip(lows, highs)):
             raise ValueError(f"Continuous needs low < high in every dimension, got low={low!r}, high={high!r}")
+        lows = tuple(a if a > -NO_LIMIT else -math.inf for a in lows)
+        highs = tuple(b if b < NO_LIMIT else math.inf for b in highs)
         object.__setattr__(self, "low", lows)
         object.__setattr__(self, "high", highs)
 

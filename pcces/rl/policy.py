@@ -78,12 +78,15 @@ class Policy:
         return 1 if self.discrete else self.outputs
 
     def scale(self) -> tuple[list[float], list[float]]:
-        """Middle and half width of a Gaussian head's actions: a network output of +-1 means the ends of the box."""
+        """Middle and half width of a Gaussian head's actions: a network output of +-1 means the ends of the box.
+
+        Where it has one end, that is 1 from the middle; where it has none, the middle is 0.
+
+        >>> Policy(1, Continuous((-3.0, 2.0, -math.inf), (1.0, math.inf, math.inf))).scale()
+        ([-1.0, 3.0, 0.0], [2.0, 1.0, 1.0])
+        """
         assert isinstance(self.actions, Continuous)
-        pairs = [
-            ((a + b) / 2, (b - a) / 2) if math.isfinite(b - a) else (0.0, 1.0)
-            for a, b in zip(self.actions.low, self.actions.high)
-        ]
+        pairs = [_middle_and_half(a, b) for a, b in zip(self.actions.low, self.actions.high)]
         return [middle for middle, _ in pairs], [half for _, half in pairs]
 
     def init(self, normals: Array, log_std: float = 0.0, last: float = 1.0) -> Array:
@@ -206,6 +209,14 @@ def as_arrays(policy: Policy, x: Array, mean: Array, std: Array) -> dict[str, np
         arrays["low"], arrays["high"] = policy.actions.ends
         arrays["middle"], arrays["half"] = (np.array(part, np.float32) for part in policy.scale())
     return {name: np.asarray(values) for name, values in arrays.items()}
+
+
+def _middle_and_half(low: float, high: float) -> tuple[float, float]:
+    if math.isfinite(high - low):
+        return (low + high) / 2, (high - low) / 2
+    if math.isfinite(low):
+        return low + 1.0, 1.0
+    return (high - 1.0, 1.0) if math.isfinite(high) else (0.0, 1.0)
 
 
 def forward(layers: list[Layer], observations: Array) -> Array:
