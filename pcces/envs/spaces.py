@@ -24,7 +24,7 @@ from pcces.envs.task import NO_LIMIT, Continuous, Discrete
 MOST_CHOICES = 100  # combinations that are learnt as one choice
 
 
-class Part(NamedTuple):
+class SpacePart(NamedTuple):
     """A part of an action: how many numbers of a box it takes, how many choices it is, and how it is made of either."""
 
     low: tuple[float, ...]
@@ -33,7 +33,7 @@ class Part(NamedTuple):
     made: Callable[[Any], Any]  # from those numbers, or the number of the choice
 
 
-def parts_of(space: Any) -> Iterator[Part]:
+def parts_of(space: Any) -> Iterator[SpacePart]:
     """The parts of an action space, in the order in which `assembled` takes what they make."""
     if isinstance(space, spaces.Dict | spaces.Tuple):
         for inner in space.spaces.values() if isinstance(space, spaces.Dict) else space.spaces:
@@ -53,7 +53,7 @@ def parts_of(space: Any) -> Iterator[Part]:
         raise TypeError(f"{space} is no Discrete, MultiDiscrete, MultiBinary, Box, Dict or Tuple of them")
 
 
-def _choice(n: int, made: Callable[[int], Any]) -> Part:
+def _choice(n: int, made: Callable[[int], Any]) -> SpacePart:
     count = n if n > 2 else n - 1  # of two the sign tells which, and of one nothing has to
 
     def chosen(given: Any) -> Any:
@@ -61,10 +61,10 @@ def _choice(n: int, made: Callable[[int], Any]) -> Part:
             return made(int(given))
         return made(int(np.argmax(given)) if n > 2 else int(n == 2 and given[0] > 0))
 
-    return Part((-1.0,) * count, (1.0,) * count, n, chosen)
+    return SpacePart((-1.0,) * count, (1.0,) * count, n, chosen)
 
 
-def _box(space: spaces.Box) -> Part:
+def _box(space: spaces.Box) -> SpacePart:
     """A box, of which only those numbers are asked for that can differ; whole numbers are rounded to."""
     low, high = (np.asarray(end, dtype=float).reshape(-1) for end in (space.low, space.high))
     free = low < high
@@ -76,7 +76,7 @@ def _box(space: spaces.Box) -> Part:
         full = np.rint(full) if whole else full
         return full.astype(space.dtype).reshape(space.shape)
 
-    return Part(tuple(low[free].tolist()), tuple(high[free].tolist()), 0, made)
+    return SpacePart(tuple(low[free].tolist()), tuple(high[free].tolist()), 0, made)
 
 
 def assembled(space: Any, values: Iterator[Any]) -> Any:
@@ -105,7 +105,7 @@ class Flattened(gymnasium.Wrapper[Any, Any, Any, Any]):
                 )
             size = spaces.flatdim(env.observation_space)
             self.observation_space = spaces.Box(-np.inf, np.inf, (size,), np.float32)
-        self._parts: list[Part] | None = None
+        self._parts: list[SpacePart] | None = None
         if not _acts(env.action_space):
             try:
                 self._parts = list(parts_of(env.action_space))
