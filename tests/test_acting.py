@@ -45,7 +45,7 @@ def test_actions_are_inside_any_box(box):
     assert all(box.contains(run.policy(o)) for o in observations)
     assert all(box.contains(action) for action in run.policy(observations, rng))
     at_an_end = [np.any((np.abs(a - box.low) < 1e-6) | (np.abs(a - box.high) < 1e-6)) for a in drawn]
-    assert np.mean(at_an_end) > 0.2  # they are clipped, not scaled into the box
+    assert np.mean(at_an_end) > 0.1  # they are clipped, not scaled into the box
 
 
 @pytest.mark.parametrize("actions", [Discrete(4), Continuous((-2.0, 0.0), (2.0, 1.0))], ids=str)
