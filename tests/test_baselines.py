@@ -731,7 +731,7 @@ class Several:
 
 class SideBySide(Simulator):
     def make(self):
-        return Environment(Ends("six"), 1, None)
+        return Environment(Ends("six"), ("right",), None)
 
     def make_batch(self, count):
         return Several(count)

@@ -37,7 +37,10 @@ def nearest(
     by_word = {_word(known): known for known in names}
     same = {_word(other): map(_word, meant) for other, meant in (meanings or {}).items()}.get(_word(name), ())
     meant = [by_word[word] for word in same if word in by_word]
-    return meant[:most] or [by_word[match] for match in difflib.get_close_matches(_word(name), by_word, n=most)]
+    if meant:
+        return meant[:most]
+    near = [by_word[match] for match in difflib.get_close_matches(_word(name), by_word, n=most + 3)]
+    return sorted(near, key=lambda known: -difflib.SequenceMatcher(None, name.lower(), known.lower()).ratio())[:most]
 
 
 def _word(name: str) -> str:
