@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pcces.rl.algorithm import PCCES, Algorithm
 from pcces.rl.request import Request
 from pcces.rl.run import Run
 from pcces.rl.training import Training
 from pcces.support.text import suggestion
-
-if TYPE_CHECKING:
-    from pcces.envs.simulator import Simulator
-    from pcces.envs.task import Task
 
 ALGORITHMS = ("pcces", "openes", "asebo", "ppo-lag", "rcpo", "cpo")
 ALIASES = {"ppolagrangian": "ppo-lag", "openaies": "openes"}  # by letters and digits alone
@@ -53,7 +49,7 @@ def find_algorithm(name: str) -> Algorithm:
 
 
 def train(
-    task: str | Task | Simulator,
+    task: Any,
     algorithm: str = "pcces",
     preset: str = "default",
     iterations: int | None = None,
@@ -74,7 +70,9 @@ def train(
     episodes for the certificate come on top and are counted apart). With `out` the run writes a folder, and `resume=True`
     goes on with one that is there until it is as long as is asked for now.
 
-    `task` is one of `pcces.envs.tasks()`, or whatever `gymnasium.make` knows, or a `pcces.envs.simulator.simulator(...)`.
+    `task` is one of `pcces.envs.tasks()`, or whatever `gymnasium.make` knows, or an environment as it is: its class, a function
+    that makes it, itself, a vector environment of it; or a `pcces.envs.simulator.simulator(...)`. `env_args` are the keyword
+    arguments it is made with, and `max_steps` the most steps of an episode, needed where it has no time limit of its own.
     `limits` says what else may be limited than the mean, by the costs' names (`pcces.limits`; those that are not named keep
     the task's own): `limits={"off_centre": Probability(above=30, at_most=0.05)}`, or in words "off_centre: P(> 30) <= 0.05".
     `engine`: "device" compiles tasks written in JAX, "local" plays episodes in worker processes, "ray" on a cluster at
@@ -111,7 +109,7 @@ def train(
 
 
 def train_seeds(
-    task: str | Task | Simulator,
+    task: Any,
     seeds: Sequence[int] = range(10),
     algorithm: str = "pcces",
     *,
@@ -133,7 +131,7 @@ def train_seeds(
     return training.runs
 
 
-def prepare(task: str | Task | Simulator, seeds: Sequence[int], algorithm: str = "pcces", **asked: Any) -> Training:
+def prepare(task: Any, seeds: Sequence[int], algorithm: str = "pcces", **asked: Any) -> Training:
     """Check everything that can be checked before any work, and make the runs of `train_seeds`, ready to go.
 
     >>> prepare("CartPole-v0", [0], preset="paper", population=7)

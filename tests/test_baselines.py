@@ -27,8 +27,9 @@ from pcces.engines.keys import key
 from pcces.engines.stepwise import StepwiseEngine
 from pcces.envs import make
 from pcces.envs.cartpole import CartPole200
+from pcces.envs.environment import Environment
 from pcces.envs.mountain_car import MountainCarContinuous
-from pcces.envs.simulator import Environment, Simulator, simulator
+from pcces.envs.simulator import Simulator, simulator
 from pcces.envs.task import Continuous, Discrete, Step
 from pcces.policies import ALGORITHMS as NAMES
 from pcces.policies import prepare, train

@@ -552,5 +552,7 @@ def test_a_scene_takes_a_cost_function(tmp_path) -> None:
     again = pcces.load(tmp_path / "run", cost=simulators.effort)
     assert again.task.options == {"hazards": 2} and [kind.count for kind in again.task.scene.kinds] == [1, 2, 1]
     assert again.evaluate(3, engine="ray") == run.evaluate(3)  # workers of either kind play the same
-    with pytest.raises(ValueError, match="with options or a cost function, which the engine device does not know"):
+    with pytest.raises(
+        ValueError, match="with options or a cost function, or given as it is, which the engine device does not know"
+    ):
         again.evaluate(3, engine="device")

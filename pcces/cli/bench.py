@@ -10,11 +10,17 @@ import typer
 
 from pcces.cli.common import (
     AlgorithmName,
+    CostAddress,
+    EnvArgs,
     Further,
     Json,
+    MaxSteps,
     Population,
     PresetName,
     TaskName,
+    Threshold,
+    env_args_in,
+    function,
     further,
     given,
     look_here,
@@ -22,8 +28,11 @@ from pcces.cli.common import (
     show,
 )
 from pcces.cli.ending import refusing
+from pcces.envs.lookup import resolve
 from pcces.rl.progress import duration
 from pcces.support.streams import say
+
+LOOSE = 1e9  # a limit on costs that have none
 
 
 def bench(
@@ -42,19 +51,23 @@ def bench(
     ] = None,
     seconds: Annotated[float, typer.Option(help="How long to time each, after its first iteration.")] = 5.0,
     iterations: Annotated[int, typer.Option(help="Of the training whose length is foretold.")] = 300,
+    threshold: Threshold = None,
+    cost: CostAddress = None,
+    env_arg: EnvArgs = None,
+    max_steps: MaxSteps = None,
     set_: Further = None,
     as_json: Json = False,
 ) -> None:
     """Time training on this machine: which engine, how many workers, how long it will take.
 
     Of the first iterations; episodes may get longer, or shorter, while policies learn. Steps are those of episodes that
-    had not ended.
+    had not ended. Costs without a limit of their own count as limited: it takes as long.
 
     \b
     pcces bench CartSafe-v0
     pcces bench CartPole-v1 --engine device --engine local --workers 1 --workers 2
     pcces bench HopperBulletEnv-v0 --preset paper --population 120 --set hidden=64,64
-    pcces bench my_module:Plant-v0 --workers 1 --workers 4
+    pcces bench my_module:Plant-v0 --cost my_module:wear --workers 1 --workers 4
     \f
     Many parameters: each is an argument or an option of the command.
     """
@@ -67,13 +80,18 @@ def bench(
             raise ValueError(f"--seeds must be at least 1, got {seeds}")
         look_here(task)
         asked: dict[str, Any] = given(algorithm=algorithm, preset=preset, population=population, iterations=iterations)
+        asked |= given(threshold=tuple(threshold) if threshold else None)
+        own = given(cost=None if cost is None else function(cost), env_args=env_args_in(env_arg), max_steps=max_steps)
         asked |= further(set_, asked, ("algorithm", "preset", "population", "iterations"))
         engines: Sequence[str | None] = engine or (None,)
         counts: Sequence[int | None] = workers or (None,)
         for where in engines:
             for count in counts if where != "device" else (None,):
                 say(f"timing {where or 'training'}{f' x{count}' if count else ''}")
-                training = partial(prepare, task, range(seeds), engine=where, workers=count, **asked)
+                known, place = resolve(task, where, limited=bool(threshold), **own)
+                if len(known.thresholds) != len(known.cost_names):
+                    asked = {"threshold": (LOOSE,) * len(known.cost_names)} | asked
+                training = partial(prepare, known, range(seeds), engine=place, workers=count, **asked)
                 speeds.append(measure(training, seconds))
     if as_json:
         show({"task": task, "seeds": seeds, "iterations": iterations, "speeds": [speed._asdict() for speed in speeds]})

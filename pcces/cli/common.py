@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import sys
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from pcces.cli.ending import on_a_terminal, tell
 from pcces.envs.simulator import Simulator
 from pcces.policies import ALGORITHMS, find_algorithm
 from pcces.rl.arenas import elsewhere
-from pcces.rl.folder import load
+from pcces.rl.folder import load, read_config
 from pcces.rl.meanings import MEANINGS
 from pcces.rl.run import Run
 from pcces.support.jsonable import to_json
@@ -59,7 +60,31 @@ CostAddress = Annotated[
 Greedy = Annotated[bool, typer.Option("--greedy", help="Always the likeliest action, instead of drawing it.")]
 Modules = Annotated[
     list[str] | None,
-    typer.Option("--import", metavar="MODULE", show_default=False, help="Where a task of your own is registered."),
+    typer.Option(
+        "--import",
+        metavar="MODULE",
+        show_default=False,
+        help="Where a task of your own is registered; MODULE:NAME, if the task is what this module has by that name.",
+    ),
+]
+EnvArgs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--env-arg",
+        metavar="NAME=VALUE",
+        show_default=False,
+        help="What the environment is made with, such as gravity=9.0; as often as needed.",
+    ),
+]
+MaxSteps = Annotated[
+    int | None,
+    typer.Option(
+        show_default="the task's own", help="The most steps of an episode; needed where the task has no limit."
+    ),
+]
+Threshold = Annotated[
+    list[float] | None,
+    typer.Option(help="The most an episode may cost on average; once for each of the task's costs."),
 ]
 OtherEngine = Annotated[
     str | None,
@@ -121,6 +146,24 @@ def as_option(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
+def env_args_in(texts: Sequence[str] | None) -> dict[str, Any] | None:
+    """The keyword arguments in texts NAME=VALUE: numbers, True, None and lists as Python writes them, all else as text.
+
+    >>> env_args_in(["gravity=9.0", "wind=True", "map=4x4", "sizes=[1, 2]"])
+    {'gravity': 9.0, 'wind': True, 'map': '4x4', 'sizes': [1, 2]}
+    """
+    named = {}
+    for text in texts or ():
+        name, sign, value = text.partition("=")
+        if not sign or not name.isidentifier():
+            raise ValueError(f"--env-arg takes NAME=VALUE, got {text!r}")
+        try:
+            named[name] = ast.literal_eval({"true": "True", "false": "False", "null": "None"}.get(value, value))
+        except (ValueError, SyntaxError):
+            named[name] = value
+    return named or None
+
+
 def given(**named: Any) -> dict[str, Any]:
     """What a person did give.
 
@@ -147,19 +190,19 @@ def look_here(address: str) -> None:
         sys.path.insert(0, str(Path.cwd()))
 
 
-def function(where: str) -> Any:
-    """A function by its address.
+def function(where: str, option: str = "--cost") -> Any:
+    """A function, or what else a module has, by its address.
 
     >>> function("math:hypot")(3, 4)
     5.0
     """
     module, sign, name = where.partition(":")
     if not sign:
-        raise ValueError(f"--cost takes MODULE:FUNCTION, got {where!r}")
+        raise ValueError(f"{option} takes MODULE:{'FUNCTION' if option == '--cost' else 'NAME'}, got {where!r}")
     look_here(where)
     home = importlib.import_module(module)
     if not hasattr(home, name):
-        raise ValueError(f"there is no function {name!r} in {module}")
+        raise ValueError(f"there is no {'function ' if option == '--cost' else ''}{name!r} in {module}")
     return getattr(home, name)
 
 
@@ -168,9 +211,13 @@ def loaded(paths: Sequence[Path], modules: Sequence[str] | None = None, cost: st
 
     A run's folder may come from a stranger, so only modules that the person names are imported.
     """
-    for module in modules or ():
+    named = {}
+    for address in modules or ():
+        module, _, name = address.partition(":")
         look_here(f"{module}:")
         importlib.import_module(module)
+        if name:
+            named[address] = function(address, "--import")
     costs = function(cost) if cost is not None else None
     folders: list[Path] = []
     for path in paths:
@@ -179,7 +226,15 @@ def loaded(paths: Sequence[Path], modules: Sequence[str] | None = None, cost: st
         inside = [file.parent for file in path.glob("seed-*/config.json")]
         inside.sort(key=lambda folder: (len(folder.name), folder.name))  # seed-2 before seed-10
         folders += inside if inside and not (path / "config.json").exists() else [path]
-    return [load(path, costs) for path in dict.fromkeys(folders)]
+    return [load(path, costs, _named(path, named)) for path in dict.fromkeys(folders)]
+
+
+def _named(path: Path, named: dict[str, Any]) -> Any:
+    """The environment that a person named for a run that was given one as it is, if there is one."""
+    config = read_config(path) if named else {}
+    if not (config.get("simulator") or {}).get("given"):
+        return None
+    return named.get(config["task"], next(iter(named.values())) if len(named) == 1 else None)
 
 
 def playable(

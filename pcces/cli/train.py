@@ -15,12 +15,16 @@ import typer
 from pcces.cli.common import (
     AlgorithmName,
     CostAddress,
+    EnvArgs,
     Further,
     Json,
+    MaxSteps,
     Population,
     PresetName,
     TaskName,
+    Threshold,
     as_option,
+    env_args_in,
     function,
     further,
     given,
@@ -32,6 +36,7 @@ from pcces.core.limits import from_dict
 from pcces.engines.pool import PoolError
 from pcces.envs.costs import NONE, CostBoundsError, CostError, UnlimitedCostError
 from pcces.envs.lookup import name_of
+from pcces.envs.making import check_options
 from pcces.integrations.tensorboard import TensorBoard
 from pcces.policies import algorithm_name, find_algorithm, prepare
 from pcces.rl.folder import read_config
@@ -67,10 +72,6 @@ Patience = Annotated[
 ]
 Seed = Annotated[int | None, typer.Option(show_default="0", help="The same seed gives the same run.")]
 Seeds = Annotated[int | None, typer.Option(help="So many seeds at once, from --seed on, in one compiled program.")]
-Threshold = Annotated[
-    list[float] | None,
-    typer.Option(help="The most an episode may cost on average; once for each of the task's costs."),
-]
 LimitWords = Annotated[
     list[str] | None,
     typer.Option(
@@ -144,6 +145,8 @@ def train(
     cost: CostAddress = None,
     cost_bounds: CostBounds = None,
     episode_cost_bounds: EpisodeCostBounds = None,
+    env_arg: EnvArgs = None,
+    max_steps: MaxSteps = None,
     out: Out = None,
     resume: Resume = False,
     tensorboard: EventFiles = False,
@@ -164,6 +167,7 @@ def train(
     pcces train CartSafe-v0 --steps 3e6 --algorithm cpo
     pcces train CartSafe-v0 --steps 9e6 --max-time 10m --target 490
     pcces train HopperBulletEnv-v0 --workers 8 --set hidden=64,64
+    pcces train Pendulum-v1 --engine local --env-arg g=9.0 --max-steps 100
     pcces train CartSafe-v0 --algorithm ppo-lag --iterations 100 --set epoch_steps=10000
     \f
     Many parameters: each is an argument or an option of the command.
@@ -182,6 +186,7 @@ def train(
     try:
         with refusing():
             callback = TensorBoard() if tensorboard else None
+            options |= {"env_args": env_args_in(env_arg), "max_steps": max_steps}
             name, together, numbers = name_of(task), seeds is not None, numbers_of(seed, seeds)
             look_here(task)
             asked = given(**options | {"algorithm": algorithm and algorithm_name(algorithm)})
@@ -193,7 +198,7 @@ def train(
                 there, together = seeds_in(folder, together)
                 numbers = there if seed is None and seeds is None else numbers
                 asked = resumed(name, folder / f"seed-{there[0]}" if together else folder, asked)
-            asked |= further(set_, asked, (*options, "limit", "seed", "seeds", *COSTS, "out"))
+            asked |= further(set_, asked, (*options, "limit", "env_arg", "seed", "seeds", *COSTS, "out"))
             training = prepare(task, numbers, out=folder if together else [folder], resume=resume, **asked)
         training.run(progress=True, callback=callback)
     except KeyboardInterrupt:
@@ -237,15 +242,24 @@ def default_folder(task: str, asked: dict[str, Any], seeds: Sequence[int], toget
     'runs/CartSafe-v0/pcces-default-threshold20-seeds0-9'
     >>> default_folder("CartSafe-v0", {"limits": ["off_centre: P(> 30) <= 0.05"]}, [0], together=False).name
     'pcces-default-limit-off-centre-P-30-0.05-seed0'
+    >>> default_folder("Pendulum-v1", {"env_args": {"g": 9.0}, "max_steps": 50}, [0], together=False).name
+    'pcces-default-g9.0-max50-seed0'
     """
     name = f"{asked.get('algorithm', 'pcces')}-{asked.get('preset', 'default')}"
     if "threshold" in asked:
         name += "-threshold" + "-".join(f"{limit:g}" for limit in asked["threshold"])
     if "limits" in asked:
         words = "-".join(f"{what}-{limit}" for what, limit in named_limits(asked["limits"]).items())
-        name += "-limit-" + re.sub(r"[^A-Za-z0-9.]+", "-", words).strip("-")
+        name += "-limit-" + _plain(words)
+    for what, value in (asked.get("env_args") or {}).items():
+        name += "-" + _plain(f"{what}{value}")
+    name += f"-max{asked['max_steps']}" if "max_steps" in asked else ""
     which = f"seeds{seeds[0]}-{seeds[-1]}" if together else f"seed{seeds[0]}"
     return Path("runs") / task / f"{name}-{which}"
+
+
+def _plain(words: str) -> str:
+    return re.sub(r"[^A-Za-z0-9.]+", "-", words).strip("-")
 
 
 def seeds_in(folder: Path, together: bool) -> tuple[list[int], bool]:
@@ -278,8 +292,12 @@ def resumed(task: str, path: Path, asked: dict[str, Any]) -> dict[str, Any]:
         limits |= {"threshold": None, "limits": {name: from_dict(limit) for name, limit in config["limits"].items()}}
     if "limits" in asked or "threshold" in asked:  # it will be compared
         limits |= {"threshold": None, "limits": None}
+    simulator = config.get("simulator") or {}
+    kept["env_args"] = simulator.get("options") or config.get("env_args")
+    check_options(task, kept["env_args"] or {})
+    kept["max_steps"] = simulator.get("max_steps") or config.get("max_steps")
     for name in ("cost_bounds", "episode_cost_bounds"):
-        limits[name] = tuple(bounds) if (bounds := (config.get("simulator") or {}).get(name)) else None
+        limits[name] = tuple(bounds) if (bounds := simulator.get(name)) else None
     settings = {name: tuple(v) if isinstance(v, list) else v for name, v in config["settings"].items()}
     if config.get("steps") and "iterations" not in asked:
         settings.pop("iterations")

@@ -16,6 +16,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from pcces.engines.pool import DEATHS, Lost, PoolError, Recipe, resolve
+from pcces.support.sending import needs_main
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 STILLBORN = 3  # workers that may die in a row before they are ready
@@ -29,7 +30,7 @@ class _Worker:
         context = multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(target=_serve, args=(theirs, recipe), name=f"pcces-{number}", daemon=True)
-        with _start_conditions(needs_main=b"__main__" in recipe):
+        with _start_conditions(needs_main(recipe)):
             self.process.start()
         theirs.close()
         self.ready = False
@@ -202,7 +203,7 @@ def cores() -> int:
 
 
 @contextlib.contextmanager
-def _start_conditions(needs_main: bool) -> Iterator[None]:
+def _start_conditions(with_main: bool) -> Iterator[None]:
     """What a process takes over from this one when it starts.
 
     BLAS reads how many threads it may have when it is loaded. A Ctrl-C while the worker still imports its modules is
@@ -212,7 +213,7 @@ def _start_conditions(needs_main: bool) -> Iterator[None]:
     before = {name: os.environ.get(name) for name in ONE_THREAD}
     main = sys.modules["__main__"]
     os.environ.update(ONE_THREAD)
-    if not needs_main:
+    if not with_main:
         sys.modules["__main__"] = types.ModuleType("__main__")
     held_back = _hold_back_interrupts()
     try:

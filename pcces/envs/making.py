@@ -29,13 +29,7 @@ def make_gymnasium(name: Any, **options: Any) -> Any:
 
     if options.get("render_mode") is not None:
         draw_without_a_display()
-    chatters = _import_package(getattr(name, "id", name))
-    if isinstance(name, str):
-        module, _, own = name.rpartition(":")
-        if module:
-            importlib.import_module(module)
-        if own not in gymnasium.registry:  # one without its version, say
-            raise unknown(name)
+    chatters = find_id(name) if isinstance(name, str) else _import_package(name.id)
     with quiet() if chatters else contextlib.nullcontext():
         try:
             env = gymnasium.make(name, disable_env_checker=True, **options)
@@ -45,8 +39,29 @@ def make_gymnasium(name: Any, **options: Any) -> Any:
             raise ImportError(f"{name} needs more than is installed: {error}") from error
         except gymnasium.error.Error as error:  # no such id, or none that could be
             raise unknown(name) from error
-    counters = (gymnasium.wrappers.TimeLimit, gymnasium.wrappers.OrderEnforcing)
-    while isinstance(env, counters):
+    return bare(env)
+
+
+def find_id(name: str) -> bool:
+    """Import what registers an id, and say whether that is a package that chatters; an error if Gymnasium does not know it."""
+    import gymnasium
+
+    import pcces.envs  # noqa: F401  (registers pcces/...)
+
+    module, _, own = name.rpartition(":")
+    chatters = _import_package(own)
+    if module:
+        importlib.import_module(module)
+    if own not in gymnasium.registry:  # one without its version, say
+        raise unknown(name)
+    return chatters
+
+
+def bare(env: Any) -> Any:
+    """An environment without the wrappers around it that only count and check."""
+    from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
+
+    while isinstance(env, TimeLimit | OrderEnforcing | PassiveEnvChecker):
         env = env.env
     return env
 
@@ -92,7 +107,17 @@ def draw_without_a_display() -> None:
     for library, value in (("EGL", "egl"), ("OSMesa", "osmesa")):
         if ctypes.util.find_library(library):
             os.environ["MUJOCO_GL"] = value
+            _choose_again()
             return
+
+
+def _choose_again() -> None:
+    """Have MuJoCo choose how to draw once more: it does when it is imported, and whoever has a task of it has done that."""
+    for module in ("mujoco.rendering.classic.gl_context", "mujoco.gl_context"):  # the first one in newer versions
+        if (chooser := sys.modules.get(module)) is not None:
+            with contextlib.suppress(Exception):  # it cannot draw this way either, and says so when it has to
+                importlib.reload(chooser)
+                sys.modules["mujoco"].GLContext = chooser.GLContext  # type: ignore[attr-defined]
 
 
 def gymnasium_id(name: str) -> str:

@@ -8,19 +8,20 @@ from __future__ import annotations
 import json
 import logging
 import math
-import time
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from pcces.envs import costs as cost_rules
-from pcces.envs.costs import CostError, CostFunction, find_cost, names_of
-from pcces.envs.making import check_options, gymnasium_id, make_gymnasium
+from pcces.envs.costs import CostFunction, names_of
+from pcces.envs.environment import Environment, probe
+from pcces.envs.making import bare, check_options, draw_without_a_display, gymnasium_id, make_gymnasium
 from pcces.envs.registry import own_id
 from pcces.envs.task import Continuous, Discrete
 from pcces.support.jsonable import jsonable
+from pcces.support.sending import received, sendable
 
 log = logging.getLogger("pcces")
 
@@ -32,12 +33,6 @@ ENTROPY_BOUNDS = {
     "HopperBulletEnv-v0": (0.0, 1000.0),
     "Walker2DBulletEnv-v0": (0.0, 2000.0),
 }
-LOOK = 10  # steps in which an environment mostly shows whether it has costs
-LONG_LOOK = (
-    20,
-    5000,
-    10.0,
-)  # episodes, steps and seconds that one may take whose costs are to be limited, none having shown
 
 
 @dataclass(frozen=True)
@@ -57,13 +52,32 @@ class Simulator:
     options: dict[str, Any] = field(default_factory=dict, compare=False)
     spec: Any = field(default=None, compare=False)  # Gymnasium's, so that workers need not know the id
     episode_cost_bounds: tuple[float, float] | None = None  # the least and the most that an episode can cost
+    maker: Callable[..., Any] | None = field(
+        default=None, compare=False
+    )  # in place of an id: what makes the environment
+
+    def __getstate__(self) -> dict[str, Any]:
+        """As workers get it."""
+        return vars(self) | {"cost": sendable(self.cost), "maker": sendable(self.maker)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            object.__setattr__(self, name, received(value))
 
     def make(self, **options: Any) -> Environment:
         """The environment itself."""
         from pcces.envs.spaces import flattened
 
-        env = flattened(make_gymnasium(self.known().spec, **self.options, **options))
+        env = flattened(self._made(**options))
         return Environment(env, self.cost_names, self.cost, self.name)
+
+    def _made(self, **options: Any) -> Any:
+        known = self.known()
+        if known.maker is None:
+            return make_gymnasium(known.spec, **self.options, **options)
+        if options.get("render_mode") is not None:
+            draw_without_a_display()
+        return bare(known.maker(**self.options, **options))
 
     def known(self) -> Simulator:
         """The same, with what a run folder does not hold: how to make it. An error where that is not known.
@@ -79,7 +93,12 @@ class Simulator:
                 f"the costs of this run came from a function, which a run folder does not hold: give it again, as in "
                 f"pcces.load(path, cost=...) or --cost MODULE:FUNCTION ({self.name})"
             )
-        if self.spec is not None:
+        if self.maker is forgotten_maker:
+            raise ValueError(
+                f"the environment of this run was given as it is, which a run folder does not hold: give it again, as in "
+                f"pcces.load(path, task=...) or --import MODULE:NAME ({self.name})"
+            )
+        if self.spec is not None or self.maker is not None:
             return self
         name = gymnasium_id(own_id(self.name))
         check_options(self.name, self.options)
@@ -99,12 +118,7 @@ class Simulator:
             actions: dict[str, Any] = {"n": self.actions.n}
         else:
             actions = {"low": jsonable(self.actions.low), "high": jsonable(self.actions.high)}
-        try:
-            options = json.loads(json.dumps(self.options))
-        except TypeError as error:
-            raise TypeError(
-                f"a run folder holds plain data only, but the options of {self.name} do not ({error})"
-            ) from None
+        options = plain_args(self.name, self.options)
         return {
             "observation_size": self.observation_size,
             "actions": actions,
@@ -115,6 +129,7 @@ class Simulator:
             "cost_function": self.cost is not None,
             "reward_threshold": self.reward_threshold,
             "options": options,
+            "given": self.maker is not None,
         }
 
     @classmethod
@@ -137,7 +152,16 @@ class Simulator:
         return cls(
             name, data["observation_size"], actions, data["max_steps"], tuple(data["cost_names"]), (), steps,
             reward_threshold=data["reward_threshold"], cost=cost, options=data["options"], episode_cost_bounds=episodes,
+            maker=forgotten_maker if data.get("given") else None,
         )  # fmt: skip
+
+
+def plain_args(name: str, options: dict[str, Any] | None) -> dict[str, Any] | None:
+    """What an environment is made with, as a run folder can hold it."""
+    try:
+        return dict(json.loads(json.dumps(options))) if options is not None else None
+    except TypeError as error:
+        raise TypeError(f"a run folder holds plain data only, but the options of {name} do not ({error})") from None
 
 
 def forgotten(observation: np.ndarray, action: Any, info: dict[str, Any]) -> Any:
@@ -145,95 +169,14 @@ def forgotten(observation: np.ndarray, action: Any, info: dict[str, Any]) -> Any
     raise RuntimeError("this cost function was not kept")
 
 
-class Environment:
-    """A Gymnasium environment stepped episode by episode, its costs read from wherever it puts them."""
-
-    def __init__(self, env: Any, cost_names: tuple[str, ...], cost: CostFunction | None, name: str = ""):
-        self.env, self.cost_names, self.cost, self.name = env, cost_names, cost, name
-        self._first = True
-        self._seed, self._time = -1, 0  # of the episode, and in it
-        self.terminated = False  # whether the last step ended the episode, rather than a limit on time
-        self._start = int(getattr(env.action_space, "start", 0))
-        self.discrete = hasattr(env.action_space, "n")
-        if not self.discrete:
-            self._low, self._high = env.action_space.low, env.action_space.high
-
-    def reset(self, seed: int) -> Any:
-        """Start an episode that depends on the seed alone.
-
-        Some simulators (PyBullet's walkers) start their very first episode differently: it is thrown away.
-        """
-        if self._first:
-            self.env.reset(seed=0)
-            self._first = False
-        self._seed, self._time = seed, 0
-        return self.env.reset(seed=seed)[0]
-
-    def step(self, action: Any) -> tuple[Any, float, Any, bool]:
-        """Observation, reward, costs (a number or an array), whether the episode is over. Actions may overshoot."""
-        if self.discrete:
-            action += self._start
-        else:
-            action = np.minimum(np.maximum(action, self._low), self._high)
-        observation, reward, third, terminated, truncated, info = six(self.env.step(action))
-        self._time += 1
-        self.terminated = terminated
-        costs: Any = 0.0
-        if self.cost is not None:
-            costs = self._counted(self.cost(*seen_and_done(self.env, observation, action), info))
-        elif (found := find_cost(third, info)) is not None:  # some report only what is not zero
-            costs = self._counted(found)
-        return observation, reward, costs, terminated or truncated
-
-    def _counted(self, costs: Any) -> Any:
-        """A step's costs, if there are as many as before."""
-        if type(costs) is float and len(self.cost_names) == 1:  # the usual case
-            return costs
-        if not self.cost_names:
-            if cost_rules.is_cost(costs):
-                raise cost_rules.unlimited(self.name, costs, self._time, self._seed)
-            return 0.0
-        numbers = cost_rules.as_numbers(costs, self.cost_names)
-        if len(numbers) != len(self.cost_names):
-            raise CostError(
-                f"step {self._time} of {self.name} has {len(numbers)} costs, but it had {len(self.cost_names)} before: "
-                f"{', '.join(self.cost_names)} (in the episode of seed {self._seed})"
-            )
-        return numbers
-
-    def picture(self) -> np.ndarray:
-        """What it looks like now, if it was made with render_mode="rgb_array"."""
-        name = self.env.spec.id if self.env.spec else self.env
-        try:
-            drawn = self.env.render()
-        except Exception as error:  # the drawing is the environment's own code, and may need more than is installed
-            raise ValueError(f"{name} cannot be drawn ({type(error).__name__}: {error})") from error
-        if drawn is None:
-            raise ValueError(f"{name} cannot be drawn: it renders nothing")
-        return np.asarray(drawn, dtype=np.uint8)[..., :3]
-
-    def close(self) -> None:
-        """Let the simulator go."""
-        self.env.close()
-
-
-def flat(observation: Any) -> np.ndarray:
-    """An observation as policies see it."""
-    return np.asarray(observation, dtype=np.float32).reshape(-1)
-
-
-def seen_and_done(env: Any, observation: Any, action: Any) -> tuple[Any, Any]:
-    """What a cost function gets of a step: the environment's own, where its spaces had to be flattened."""
-    return getattr(env, "own_step", None) or (flat(observation), action)
-
-
-def six(result: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What a step gives, with a place for the cost that Safety-Gymnasium gives as the third value, and others do not."""
-    return result if len(result) == 6 else (*result[:2], None, *result[2:])
+def forgotten_maker(**options: Any) -> Any:
+    """Stands for what makes an environment that a run folder does not hold."""
+    raise RuntimeError("what makes this environment was not kept")
 
 
 def simulator(
-    name: str,
+    environment: Any,
+    /,
     cost: CostFunction | None = None,
     cost_names: tuple[str, ...] | None = None,
     thresholds: tuple[float, ...] | float | None = None,
@@ -242,54 +185,103 @@ def simulator(
     episode_cost_bounds: tuple[float, float] | None = None,
     **options: Any,
 ) -> Simulator:
-    """What `gymnasium.make(name, **options)` gives, ready for `pcces.train`.
+    """What `gymnasium.make(environment, **options)` gives, ready for `pcces.train`; or an environment as it is.
+
+    That may be a class or a function, which is called with the `options`; or an environment, or a vector environment, of
+    which workers get copies.
 
     Costs come from `cost(observation, action, info)`, or are found by stepping the environment a little: a six-tuple's
     third value, `info["constraint_costs"]`, `info["cost"]` or `info["costs"]`. `cost_bounds` are the least and the most that a
     step can cost, `episode_cost_bounds` an episode: with either, a certificate holds for any distribution of costs
-    (docs/first-policy.md). `max_steps` is needed only where the environment has no
-    time limit of its own; it can make a limit shorter, not longer.
+    (docs/first-policy.md). `max_steps` is needed only where the environment has no time limit of its own; it can make a
+    limit shorter, not longer.
 
     >>> s = simulator("CartPole-v1")
     >>> s.observation_size, s.actions, s.max_steps
     (4, Discrete(n=2), 500)
-    """
-    import gymnasium
+    >>> from gymnasium.envs.classic_control import PendulumEnv
+    >>> simulator(PendulumEnv, max_steps=100, g=9.0).max_steps
+    100
 
+    Many parameters: all that can be said of a simulator.
+    """
     from pcces.envs.spaces import flattened, head_of, in_words
 
-    env = flattened(make_gymnasium(name, **options))
-    spec = gymnasium.spec(name.rpartition(":")[2])  # after a module: that Gymnasium has imported
+    name, made, spec, maker, own = _first_made(environment, options)
+    env = flattened(made)
     try:
         size, head = head_of(name, env)
-        own = spec.max_episode_steps
-        limit = min(filter(None, (max_steps, own)), default=None)
-        if limit is None:
-            raise ValueError(f"{name} has no time limit: give max_steps=..., the longest an episode may take")
-        costs = _probe(env, cost)
+        limit = time_limit_of(name, own, max_steps)
+        costs = probe(env, cost)
         if costs is None and (thresholds is not None or cost_names):
-            costs = _probe(env, cost, limit)
+            costs = probe(env, cost, limit)
     finally:
         env.close()
     for words in in_words(name, env):
         log.warning(words)
     names = names_of(name, costs, cost_names)
-    if thresholds is None:
-        limits: tuple[float, ...] = ()
-    else:
-        limits = tuple(map(float, thresholds)) if isinstance(thresholds, tuple | list) else (float(thresholds),)
+    limits = tuple(np.atleast_1d(() if thresholds is None else thresholds).astype(float).tolist())
     return Simulator(
-        name, size, head, int(limit), names, limits, cost_rules.checked(cost_bounds),
-        ENTROPY_BOUNDS.get(name, (-math.inf, math.inf)), spec.reward_threshold, cost, options, spec,
-        cost_rules.checked(episode_cost_bounds, "episode"),
+        name, size, head, limit, names, limits, cost_rules.checked(cost_bounds),
+        ENTROPY_BOUNDS.get(name, (-math.inf, math.inf)), getattr(spec, "reward_threshold", None), cost, options,
+        None if maker else spec, cost_rules.checked(episode_cost_bounds, "episode"), maker,
     )  # fmt: skip
+
+
+def _first_made(environment: Any, options: dict[str, Any]) -> tuple[str, Any, Any, Any, int | None]:
+    """An environment's name, one of it, what Gymnasium knows of it, what makes it if it is no id, and its own time limit."""
+    import gymnasium
+
+    if isinstance(environment, str):
+        env = make_gymnasium(environment, **options)
+        spec = gymnasium.spec(environment.rpartition(":")[2])  # after a module: that Gymnasium has imported
+        return environment, env, spec, None, spec.max_episode_steps
+    from pcces.envs.objects import time_limit, understood
+
+    given = understood(environment)
+    env = given.make(**options)
+    if given.said:
+        log.warning(given.said)
+    return given.name, bare(env), getattr(env, "spec", None), given.make, time_limit(env)
+
+
+def time_limit_of(name: str, own: int | None, asked: int | None) -> int:
+    """The most steps of an episode: as asked for, if that is no more than the environment's own limit."""
+    if asked is not None and (not isinstance(asked, int | np.integer) or asked < 1):
+        raise ValueError(f"max_steps must be a whole number of at least 1, got {asked!r}")
+    if asked is not None and own is not None and asked > own:
+        log.warning("%s ends after %d steps by itself, so max_steps=%d changes nothing", name, own, asked)
+    limit = min(filter(None, (asked, own)), default=None)
+    if limit is None:
+        raise ValueError(f"{name} has no time limit: give max_steps=... (--max-steps), the longest an episode may take")
+    return int(limit)
+
+
+def made_with(task: Simulator, given: Any) -> Simulator:
+    """A simulator of a run folder with what makes its environment, which is given again."""
+    from pcces.envs.objects import Given
+    from pcces.envs.spaces import flattened, head_of
+
+    if not isinstance(given, Given):
+        raise TypeError(
+            f"{task.name} is an environment that workers step: it is given as one, its class, or a function, not as {given!r}"
+        )
+    env = flattened(bare(given.make(**task.options)))
+    env.close()
+    there = head_of(task.name, env)
+    if there != (task.observation_size, task.actions):
+        raise ValueError(
+            f"{given.name} has {there[0]} observations and the actions {there[1]}, but in the run's folder {task.name} has "
+            f"{task.observation_size} and {task.actions}"
+        )
+    return replace(task, maker=given.make)
 
 
 def with_cost(task: Simulator, cost: CostFunction) -> Simulator:
     """The same simulator, whose steps cost what `cost(observation, action, info)` says."""
     env = task.make()
     try:
-        names = names_of(task.name, _probe(env.env, cost))
+        names = names_of(task.name, probe(env.env, cost))
     finally:
         env.close()
     return replace(task, cost=cost, cost_names=names, thresholds=(), cost_bounds=None, episode_cost_bounds=None)
@@ -299,33 +291,6 @@ def looked_at_longer(task: Simulator) -> Simulator:
     """The same simulator, with the costs that show in whole episodes of random actions, if any do."""
     env = task.make()
     try:
-        return replace(task, cost_names=names_of(task.name, _probe(env.env, task.cost, task.max_steps)))
+        return replace(task, cost_names=names_of(task.name, probe(env.env, task.cost, task.max_steps)))
     finally:
         env.close()
-
-
-def _probe(env: Any, cost: CostFunction | None, max_steps: int | None = None) -> Any:
-    """The costs of a step, or None where there seem to be none; `max_steps` of an episode, where whole ones are to be played.
-
-    Costs that come by name are those of all steps together: some report only what is not zero.
-    """
-    env.action_space.seed(0)
-    episodes, steps, seconds = (1, LOOK, math.inf) if max_steps is None else LONG_LOOK
-    seen: Any = None
-    started = time.monotonic()
-    for episode in range(episodes):
-        env.reset(seed=episode)
-        for _ in range(min(steps, max_steps or LOOK)):
-            action = env.action_space.sample()
-            observation, _, third, terminated, truncated, info = six(env.step(action))
-            found = find_cost(third, info) if cost is None else cost(*seen_and_done(env, observation, action), info)
-            if isinstance(found, Mapping):
-                seen = {**(seen or {}), **found}
-            elif cost is not None or cost_rules.is_cost(found):
-                return found
-            steps -= 1
-            if terminated or truncated or time.monotonic() - started > seconds:
-                break
-        if seen is not None or steps <= 0 or time.monotonic() - started > seconds:
-            break
-    return seen if cost_rules.is_cost(seen) else None

@@ -9,13 +9,14 @@ OmniSafe's settings. docs/safety-tasks.md says where v5 differs from the v4 bene
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
 
 from pcces.envs.registry import ROBOTS, robot_of, velocity_id
-from pcces.envs.simulator import Simulator
+from pcces.envs.simulator import Simulator, simulator
 from pcces.envs.task import Continuous
 from pcces.support.streams import quiet
 
@@ -78,8 +79,8 @@ def velocity_env(robot: str, **options: Any) -> SpeedCost:
     return SpeedCost(made, KNOWN[robot])
 
 
-def velocity_simulator(name: str) -> Simulator:
-    """A velocity task by any of its names, for training.
+def velocity_simulator(name: str, **options: Any) -> Simulator:
+    """A velocity task by any of its names, for training; `options` as for `velocity_env`.
 
     >>> s = velocity_simulator("SafetyHopperVelocity-v1")
     >>> s.name, s.observation_size, s.thresholds, s.cost_bounds
@@ -89,6 +90,9 @@ def velocity_simulator(name: str) -> Simulator:
     if robot is None:
         raise ValueError(f"unknown velocity task {name!r}; there are {', '.join(map(velocity_id, ROBOTS))}")
     known = KNOWN[robot]
+    if options:  # which may change what is seen
+        made = simulator(velocity_id(robot), **options)
+        return replace(made, cost_names=("too_fast",), thresholds=(ALLOWED,), cost_bounds=(0.0, 1.0))
     limit = float(np.float32(known.action_limit))  # as Gymnasium's space has it
     actions = Continuous((-limit,) * known.action_size, (limit,) * known.action_size)
     return Simulator(

@@ -71,11 +71,11 @@ def elsewhere(run: Run, engine: str | None) -> Run:
         return run
     if isinstance(here, Simulator) and engine in ("local", "ray"):
         return run  # with its options and its cost function, as workers of either kind play it
-    if isinstance(here, Simulator) and (here.options or here.cost is not None):
+    if isinstance(here, Simulator) and (here.options or here.cost is not None or here.maker is not None):
         raise ValueError(
-            f"{here.name} was made with options or a cost function, which the engine {engine} does not know"
+            f"{here.name} was made with options or a cost function, or given as it is, which the engine {engine} does not know"
         )
-    task = resolve_again(run.config["task"], engine)
+    task = resolve_again(run.config, engine)
     if (task.observation_size, task.actions) != (here.observation_size, here.actions):
         raise ValueError(
             f"{task.name} has {task.observation_size} observations and the actions {task.actions} there, but the policy is "

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from pcces.envs.simulator import Environment, Simulator, flat
+from pcces.envs.environment import Environment, flat
+from pcces.envs.simulator import Simulator
 from pcces.envs.task import Task
 from pcces.rl.run import Run
 from pcces.rl.seeds import checked_seed

@@ -45,7 +45,7 @@ MOST_METRICS, MOST_POLICY = 1 << 30, 256 << 20  # bytes
 CONFIG = {
     "task": TEXT, "algorithm": TEXT, "preset": TEXT, "seed": whole(0), "engine": TEXT,
     "workers": optional(whole(1, 100_000)), "ray_address": optional(TEXT), "step_timeout": optional(NUMBER),
-    "simulator": optional(NAMES), "thresholds": several(NUMBER), "limits": optional(NAMES),
+    "simulator": optional(NAMES), "env_args": optional(NAMES), "max_steps": optional(whole(1)), "thresholds": several(NUMBER), "limits": optional(NAMES),
     "entropy_bounds": several(optional(NUMBER), 2),
     "confidence": SHARE, "certify_episodes": whole(2), "steps": optional(whole(1)), "settings": NAMES, "versions": NAMES,
 }  # fmt: skip
@@ -57,7 +57,7 @@ SETTINGS = {
 SIMULATOR = {
     "observation_size": whole(1, 1 << 20), "actions": NAMES, "max_steps": whole(1), "cost_names": several(TEXT),
     "cost_bounds": optional(several(NUMBER, 2)), "cost_function": FLAG, "reward_threshold": optional(NUMBER),
-    "options": NAMES, "episode_cost_bounds": optional(several(NUMBER, 2)),
+    "options": NAMES, "episode_cost_bounds": optional(several(NUMBER, 2)), "given": FLAG,
 }  # fmt: skip
 BOX = {"low": several(optional(NUMBER)), "high": several(optional(NUMBER))}
 FINAL = {
@@ -80,7 +80,7 @@ def read_config(path: Path) -> dict[str, Any]:
         check(config, CONFIG, needed=NEEDED)
         check(config["settings"], SETTINGS, "settings", set(SETTINGS) - {"discount"})
         if config.get("simulator") is not None:
-            check(config["simulator"], SIMULATOR, "simulator", set(SIMULATOR) - {"episode_cost_bounds"})
+            check(config["simulator"], SIMULATOR, "simulator", set(SIMULATOR) - {"episode_cost_bounds", "given"})
             actions = config["simulator"]["actions"]
             check(actions, {"n": whole(2, 1 << 20)} if "n" in actions else BOX, "simulator.actions")
     except ValueError as error:
@@ -169,31 +169,36 @@ def _limits(path: Path, config: dict[str, Any]) -> dict[str, Limit] | None:
     return limits
 
 
-def load(path: str | Path, cost: CostFunction | None = None) -> Run:
+def load(path: str | Path, cost: CostFunction | None = None, task: Any = None) -> Run:
     """A run from its folder; a task of your own has to be registered first (`pcces.envs.register_task`).
 
-    A cost function that the run was given has to be given again to evaluate it; for all else it is not needed. The folder
+    A cost function that the run was given has to be given again to evaluate it, and so has an environment that was given as
+    it is (`task`: the environment, its class, or a function that makes it); for all else they are not needed. The folder
     may come from a stranger: nothing it names is imported (import the module of a task of your own first), and what is
     damaged or makes no sense is a ValueError.
     """
     path = Path(path)
     config = read_config(path)
-    task: Task | Simulator
+    its: Task | Simulator
     if config.get("simulator"):
-        task = simulator_of_run(config["task"], config["simulator"], cost)
+        its = simulator_of_run(config["task"], config["simulator"], cost, task)
+    elif task is not None:
+        raise ValueError(
+            f"the task of {path} is written in JAX: register it (pcces.envs.register_task), and leave out task=..."
+        )
     else:
-        task = task_of_run(config["task"])
+        its = task_of_run(config["task"], config.get("env_args"), config.get("max_steps"))
     settings = config["settings"]
     problem = problem_for(
-        task,
+        its,
         settings["mu"],
         None if config.get("limits") else tuple(config["thresholds"]) or None,
         interval(config["entropy_bounds"]),
         settings["discounted"],
         _limits(path, config),
     )
-    shape = Policy(task.observation_size, task.actions, tuple(settings["hidden"]))
-    run = Run(config, task, shape, problem, path=path)
+    shape = Policy(its.observation_size, its.actions, tuple(settings["hidden"]))
+    run = Run(config, its, shape, problem, path=path)
     if (path / "metrics.csv").exists():
         run.metrics = read_metrics(path / "metrics.csv")
     if (path / "policy.npz").exists():

@@ -6,7 +6,7 @@ from __future__ import annotations
 ARGUMENTS = (
     "algorithm", "preset", "iterations", "steps", "population", "seed", "threshold", "limits", "engine", "workers",
     "out", "resume", "confidence", "certify_episodes", "entropy_bounds", "ray_address", "step_timeout", "cost",
-    "cost_bounds", "episode_cost_bounds", "max_time", "target", "patience", "progress", "callback", "report",
+    "cost_bounds", "episode_cost_bounds", "env_args", "max_steps", "max_time", "target", "patience", "progress", "callback", "report",
 )  # fmt: skip
 
 # The first of these that there is, is meant.
@@ -31,7 +31,7 @@ MEANINGS = {
         ): "epoch iters iter n_iter max_iter num_iterations max_iterations n_iterations generations updates",
         ("steps",): "timesteps total_timesteps total_steps max_timesteps num_timesteps env_steps total_env_steps"
         " max_evaluations num_env_steps frames",
-        ("epoch_steps",): "n_steps steps_per_epoch rollout_steps rollout_length horizon batch num_steps nsteps",
+        ("epoch_steps",): "n_steps steps_per_epoch rollout_steps rollout_length batch num_steps nsteps",
         ("minibatches", "epoch_steps"): "batch_size minibatch_size mini_batch_size n_minibatches num_minibatches",
         ("passes",): "update_epochs sgd_iterations update_iters train_iters ppo_epochs",
         ("entropy", "mu"): "ent_coef entropy_coef entropy_coefficient ent_weight entropy_bonus entropy_weight",
@@ -58,6 +58,8 @@ MEANINGS = {
         ("step_timeout",): "timeout",
         ("algorithm",): "algo agent method policy",
         ("steps", "iterations"): "duration length",
+        ("env_args",): "env_kwargs make_kwargs environment_kwargs env_options gym_kwargs",
+        ("max_steps",): "max_episode_steps episode_length time_limit max_ep_len max_episode_length horizon",
     }.items()
     for word in words.split()
 }

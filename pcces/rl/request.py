@@ -16,7 +16,7 @@ from typing import Any
 from pcces.core.limits import to_dict
 from pcces.envs.costs import Bounds, CostFunction
 from pcces.envs.lookup import resolve
-from pcces.envs.simulator import Simulator
+from pcces.envs.simulator import Simulator, plain_args
 from pcces.envs.task import Continuous, Task
 from pcces.rl.algorithm import Algorithm
 from pcces.rl.folder import read_config
@@ -39,7 +39,7 @@ GAUSSIAN = 0.5 * math.log(2 * math.pi * math.e)  # the entropy of a standard nor
 class Request:
     """The arguments of `pcces.train` and `pcces.train_seeds`, by their names there."""
 
-    task: str | Task | Simulator
+    task: Any
     seeds: Sequence[int]
     algorithm: Algorithm
     preset: str = "default"
@@ -63,6 +63,8 @@ class Request:
     patience: float | None = None
     cost_bounds: Bounds | str | None = None
     episode_cost_bounds: Bounds | str | None = None
+    env_args: dict[str, Any] | None = None
+    max_steps: int | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     """of the algorithm"""
 
@@ -94,7 +96,16 @@ class Request:
         """The runs, ready to go; or an error that says what cannot be done."""
         _ = self.stopping  # checked before any work
         limited = self.threshold is not None or self.limits is not None
-        task, engine = resolve(self.task, self.engine, self.cost, self.cost_bounds, self.episode_cost_bounds, limited)
+        task, engine = resolve(
+            self.task,
+            self.engine,
+            self.cost,
+            self.cost_bounds,
+            self.episode_cost_bounds,
+            limited,
+            self.env_args,
+            self.max_steps,
+        )
         asked_of_it = checked_engine(engine, self.workers, self.ray_address, self.step_timeout)
         episodes = CERTIFY_EPISODES[engine] if self.certify_episodes is None else self.certify_episodes
         if not 0 < self.confidence < 1:
@@ -122,13 +133,15 @@ class Request:
         runs = []
         for seed, path in zip(seeds, self.paths):
             config = {
-                "task": self.task if isinstance(self.task, str) and ":" in self.task else task.name,
+                "task": self._name(task),
                 "algorithm": self.algorithm.name,
                 "preset": self.preset,
                 "seed": seed,
                 "engine": engine,
                 **asked_of_it,
                 "simulator": task.to_dict() if isinstance(task, Simulator) else None,
+                "env_args": None if isinstance(task, Simulator) else plain_args(task.name, self.env_args),
+                "max_steps": None if isinstance(task, Simulator) or self.max_steps is None else task.max_steps,
                 "thresholds": list(problem.thresholds),
                 "limits": None if problem.asked is None else dict(zip(problem.cost_names, map(to_dict, problem.asked))),
                 "entropy_bounds": jsonable(problem.entropy_bounds),
@@ -140,6 +153,12 @@ class Request:
             self._check_folder(path, config)
             runs.append(Run(config | {"versions": versions()}, task, shape, problem, path=path))
         return runs
+
+    def _name(self, task: Task | Simulator) -> str:
+        """What a run's task is called, with the module that it comes from, if that was said."""
+        if not isinstance(self.task, str) or ":" not in self.task or ":" in task.name:
+            return task.name
+        return f"{self.task.partition(':')[0]}:{task.name}"
 
     def _settings(self, task: Task | Simulator, engine: str, entropy_bounds: tuple[float, float] | None) -> Any:
         given = dict(self.settings)

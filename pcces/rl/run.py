@@ -156,6 +156,9 @@ class Run:
 
     def again(self) -> str:
         """What to type to go on with this run."""
+        given = (self.config.get("simulator") or {}).get("given") and ":" not in self.config["task"]
+        if given:  # an object, which the command line cannot have
+            return f"pcces.train(..., out={str(self.path)!r}, resume=True), as it was begun"
         words = ["pcces", "train", self.config["task"], "--out", str(self.path), "--resume"]
         if (self.config.get("simulator") or {}).get("cost_function"):
             words += ["--cost", "MODULE:FUNCTION"]

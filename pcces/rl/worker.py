@@ -15,7 +15,8 @@ import numpy as np
 
 from pcces.engines.pool import Lost, Watchdog
 from pcces.envs.costs import CostError, check_steps
-from pcces.envs.simulator import Environment, Simulator
+from pcces.envs.environment import Environment
+from pcces.envs.simulator import Simulator
 from pcces.rl.lesson import Learning, Lesson, joined, lesson_of, observations_only
 from pcces.rl.normalizer import CLIP, Normalizer, Seen, seen_in
 from pcces.rl.outcome import Outcome

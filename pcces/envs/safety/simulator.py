@@ -6,8 +6,9 @@ import inspect
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pcces.envs.environment import Environment
 from pcces.envs.registry import scene_of
-from pcces.envs.simulator import Environment, Simulator, forgotten
+from pcces.envs.simulator import Simulator, forgotten
 from pcces.envs.task import Continuous
 
 from .tasks import NAMES, Scene, scene
