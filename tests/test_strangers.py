@@ -106,6 +106,12 @@ def test_neither_do_the_options_of_a_simulator(stranger):
     assert not (stranger / "ran").exists()
 
 
+def test_arguments_that_a_task_in_jax_does_not_take_are_refused(tmp_path):
+    folder = edited(finished(tmp_path / "run", "CartSafe-v0", engine="device"), env_args={"a": {"b": []}})
+    with pytest.raises(ValueError, match="CartSafe-v0 is not made with a"):
+        pcces.load(folder)
+
+
 def test_a_module_that_is_named_by_the_person_is_imported(tmp_path, monkeypatch):
     (tmp_path / "kindmod.py").write_text(MODULE.replace("Evil", "Kind"))
     monkeypatch.chdir(tmp_path)

@@ -218,7 +218,10 @@ def task_of_run(name: str, env_args: dict[str, Any] | None = None, max_steps: in
             "--import MODULE)"
         )
     check_options(name, env_args or {})
-    return adapted(_on_the_device(own, None), env_args, max_steps)
+    try:
+        return adapted(_on_the_device(own, None), env_args, max_steps)
+    except TypeError as error:  # arguments that were changed in the file, not given by who calls
+        raise ValueError(str(error)) from error
 
 
 def simulator_of_run(name: str, data: dict[str, Any], cost: CostFunction | None, given: Any = None) -> Simulator:
