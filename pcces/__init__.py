@@ -17,7 +17,7 @@ if _TYPE_CHECKING:
     from pcces.blackbox.variables import Choice, Integer, Log
     from pcces.core.certificate import Certificate
     from pcces.minimize import minimize
-    from pcces.policies import train, train_seeds
+    from pcces.policies import train, train_seeds, tune
     from pcces.rl.folder import load
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "minimize",
     "train",
     "train_seeds",
+    "tune",
 ]
 
 # Everything comes when it is first asked for: `import pcces` itself takes no time.
@@ -41,7 +42,7 @@ _HOMES = {
     "Certificate": "pcces.core.certificate", "Evaluator": "pcces.blackbox.evaluator",
     "Choice": "pcces.blackbox.variables", "Integer": "pcces.blackbox.variables", "Log": "pcces.blackbox.variables",
     "Optimizer": "pcces.blackbox.optimizer", "Options": "pcces.blackbox.options", "load": "pcces.rl.folder",
-    "minimize": "pcces.minimize", "train": "pcces.policies", "train_seeds": "pcces.policies",
+    "minimize": "pcces.minimize", "train": "pcces.policies", "train_seeds": "pcces.policies", "tune": "pcces.policies",
 }  # fmt: skip
 
 

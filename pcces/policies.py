@@ -1,4 +1,4 @@
-"""The front door to policies: `pcces.train`, `pcces.train_seeds`, and the algorithms they know."""
+"""The front door to policies: `pcces.train`, `pcces.train_seeds`, `pcces.tune`, and the algorithms they know."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pcces.rl.algorithm import PCCES, Algorithm
 from pcces.rl.request import Request
 from pcces.rl.run import Run
 from pcces.rl.training import Training
+from pcces.rl.tuning import FIRST_SEED, Tuned, Tuning
 from pcces.support.text import suggestion
 
 ALGORITHMS = ("pcces", "openes", "asebo", "ppo-lag", "rcpo", "cpo")
@@ -129,6 +130,43 @@ def train_seeds(
     training = prepare(task, seeds, algorithm, **asked)
     training.run(progress, callback, report)
     return training.runs
+
+
+def tune(
+    task: Any,
+    algorithm: str = "pcces",
+    *,
+    steps: float = 1e6,
+    budget: float | None = None,
+    out: str | Path | None = None,
+    seed: int = FIRST_SEED,
+    progress: bool | None = None,
+    **asked: Any,
+) -> Tuned:
+    """Settings that suit a task, found with trainings of so many `steps` each, and so many in all (`budget`; 30 trainings).
+
+    The settings that matter are varied (rate, batch, horizon, noise, widths, how fast prices move); those given here stay as
+    they are. The best candidate is compared with the defaults on fresh seeds, and `settings` of the result is empty unless it
+    is clearly better. `out` is a folder: a search that was stopped goes on there. `asked`: keywords of `train`.
+
+    >>> tuning("CartSafe-v0", steps=1e6).trainings
+    29
+    """
+    return tuning(task, algorithm, steps=steps, budget=budget, out=out, seed=seed, **asked).run(progress)
+
+
+def tuning(
+    task: Any,
+    algorithm: str = "pcces",
+    *,
+    steps: float,
+    budget: float | None = None,
+    out: str | Path | None = None,
+    seed: int = FIRST_SEED,
+    **asked: Any,
+) -> Tuning:
+    """Check what can be checked before any work, and make the search of `tune`, ready to go."""
+    return Tuning(task, find_algorithm(algorithm), asked, steps, budget, out, seed)
 
 
 def prepare(task: Any, seeds: Sequence[int], algorithm: str = "pcces", **asked: Any) -> Training:

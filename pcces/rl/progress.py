@@ -44,6 +44,8 @@ class TrainingProgress:
         self._first: tuple[float, int] | None = None  # when the first iterations were done, and how many
 
     def __enter__(self) -> TrainingProgress:
+        if self._wanted:
+            say(self.training.chosen)
         if self._wanted and self._terminal:
             from rich.console import Console
             from rich.live import Live

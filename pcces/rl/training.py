@@ -19,6 +19,7 @@ from pcces.rl import checkpoints, selection
 from pcces.rl.algorithm import Algorithm
 from pcces.rl.arenas import arena_and_engine
 from pcces.rl.checkpoints import Checkpoint
+from pcces.rl.choices import chosen
 from pcces.rl.folder import load
 from pcces.rl.iterates import Candidates
 from pcces.rl.problem import Problem
@@ -51,6 +52,7 @@ class Training:
         first = runs[0]
         settings = algorithm.from_dict(first.config["settings"])
         self.iterations = settings.iterations
+        self.chosen = chosen(first, settings)
         self.budget: int | None = first.config.get("steps")  # in environment steps
         self.steps_of_start = np.zeros(len(runs))
         outputs = 1 + len(first.problem.names)
