@@ -24,7 +24,7 @@ BOX = [(-2.0, 2.0)] * 2
 
 
 def solve(fun, x0=(0.0, 0.0), constraints=(), **options):
-    return pcces.minimize(fun, x0, constraints, **{"bounds": BOX, "max_evaluations": 500, "rng": 0, **options})
+    return pcces.minimize(fun, x0, constraints, **{"bounds": BOX, "max_evaluations": 250, "rng": 0, **options})
 
 
 def quadratic(x):
@@ -133,7 +133,7 @@ def test_constraints_of_the_wrong_kind(wrong, message):
 # -- never outside ----------------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(
     seed=st.integers(0, 1000),
     low=st.floats(-3, 0),
@@ -558,7 +558,7 @@ def test_vectorised_equals_one_by_one():
         return np.array([quadratic(x) for x in X]), np.array([x[0] + x[1] - 1 for x in X])[:, None]
 
     assert same(solve(pair), solve(whole, vectorized=True))
-    assert max(sizes) == 25 and sum(sizes) == solve(pair).nfev
+    assert max(sizes) == 12 and sum(sizes) == solve(pair).nfev
 
 
 def test_common_random_numbers_hand_fun_a_generator():

@@ -28,7 +28,7 @@ def test_args_go_to_fun():
     def seeded(x, rng, a):
         return shifted(x, a) + 0.001 * rng.standard_normal()
 
-    res = pcces.minimize(seeded, [0.0, 0.0], args=(0.5,), common_random_numbers=True, max_evaluations=500, rng=0)
+    res = pcces.minimize(seeded, [0.0, 0.0], args=(0.5,), common_random_numbers=True, max_evaluations=200, rng=0)
     assert res.x == pytest.approx([0.5, 1.0], abs=0.01)
 
 

@@ -103,7 +103,7 @@ def test_constraints_are_labelled_and_drawn_as_they_were():
     def fun(x):
         return float(((x - 1) ** 2).sum() + a()), {"heat $": x.sum() - 1 + a(), "load": x[0] - 1.5 + a()}
 
-    res = pcces.minimize(fun, [0.0, 0.0], bounds=BOX, max_evaluations=600, rng=0)
+    res = pcces.minimize(fun, [0.0, 0.0], bounds=BOX, max_evaluations=200, rng=0)
     drawn = panels(res)
     assert legend(drawn["constraints"]) == [r"heat \$ ≤ 0", "load ≤ 0"]
     assert np.array_equal(line(drawn["constraints"], "load ≤ 0").get_ydata(), res.history["excess"][:, 1])
