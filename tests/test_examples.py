@@ -49,7 +49,9 @@ def play(task, act, seed=0):
     return float(rewards.mean()), np.asarray(costs.mean(0))
 
 
-@pytest.mark.parametrize("file", ["battery", "drone", "lunar_fuel"])
+@pytest.mark.parametrize(
+    "file", ["battery", "cruise", "drone", "greenhouse", "insulin", "lunar_fuel", "reservoir", "servers"]
+)
 def test_an_environment_takes_less_than_sixty_lines(file):
     assert len((EXAMPLES / f"{file}.py").read_text().splitlines()) < MOST_LINES
 
@@ -85,6 +87,34 @@ def test_the_lander_pays_for_what_its_engines_burn(example):
     task, engine = resolve("LunarFuel-v0", cost_bounds=(0, 1.1))
     assert (task.cost_names, task.max_steps, engine) == (("cost",), 1000, "local")
     assert problem_for(task, 0.0, threshold=60).names == ("cost <= 60",)
+
+
+def constant(*values):
+    return lambda o: jnp.array(values, jnp.float32)
+
+
+# An environment, what earns little or breaks a limit, and what keeps its limits and earns more than the first.
+CONTROLLERS = {
+    "greenhouse": (constant(0, 0), lambda o: jnp.stack([o[0] < 8, o[0] > 26]).astype(jnp.float32)),
+    "cruise": (constant(1), lambda o: jnp.clip(0.5 * (o[3] - 1.6) + 0.8 * (o[2] - o[1]), -1, 1)[None]),
+    "insulin": (constant(0.35), constant(0.2)),
+    "reservoir": (constant(0), lambda o: jnp.clip(0.9 + o[0] + 0.5 * o[1], 0.2, 1)[None]),
+    "servers": (
+        lambda o: jnp.int32(2),
+        lambda o: jnp.where(o[3] + o[6:].sum() / 5 < 0.3, 4, jnp.where(o[3] > 0.9, 0, 2)),
+    ),
+}
+
+
+@pytest.mark.parametrize("file", CONTROLLERS)
+def test_a_limit_is_broken_by_neglect_and_kept_with_care(file, example):
+    example(file)
+    (task,) = registry.own_tasks()
+    careless, careful = CONTROLLERS[file]
+    earned, costs = play(task, careful)
+    assert np.all(costs <= task.thresholds) and earned > 0
+    other, broken = play(task, careless)
+    assert np.any(broken > task.thresholds) and (other < earned or file == "servers")
 
 
 def test_their_names_are_known_where_the_command_line_finds_them(example):
