@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo demo-blackbox docs test test-fast test-portable lint mutants format bench-baselines bench-blackbox bench-certificates bench-device bench-engines bench-few bench-omnisafe bench-overhead bench-safety bench-scaling clean help
+.PHONY: demo demo-blackbox docs test test-fast test-portable lint mutants format bench-baselines bench-blackbox bench-certificates bench-device bench-engines bench-environments bench-few bench-omnisafe bench-overhead bench-safety bench-scaling clean help
 help:            ## what can be made here
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 22
 
@@ -112,6 +112,9 @@ bench-scaling: .venv/.dev  ## what an iteration would take on thousands of worke
 
 bench-overhead: .venv-peers/.done  ## what the library itself costs, beside evosax; a markdown table, a few minutes
 	@PYTHONPATH=. OMP_NUM_THREADS=1 .venv-peers/bin/python benchmarks/overhead.py
+
+bench-environments: .venv/.dev  ## users' environments with defaults, beside ppo-lag and cpo; a markdown table (hours; goes on where it stopped)
+	@$(BIN)/python -W ignore -m benchmarks.environments
 
 bench-device: .venv/.dev .venv-peers/.done  ## generations and useful steps per second beside evosax and gymnax; markdown tables, about ten minutes
 	@$(BIN)/python benchmarks/device.py
