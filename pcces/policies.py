@@ -83,6 +83,9 @@ def train(
     step where the environment itself does not, and `cost_bounds` says what it can be at least and at most (or
     `episode_cost_bounds` an episode), so that the certificate need not trust that rare large costs were seen.
 
+    `init` is a finished run, or the folder of one, whose policy training begins with instead of a random one: a warm start,
+    perhaps for another limit. Its normalisation of observations comes along, and so do its critics where they fit.
+
     `algorithm` is "pcces" or one of the baselines it is compared with: "openes", "asebo", "ppo-lag", "rcpo", "cpo". All
     leave the same folder, metrics, report and certificate. An iteration of pcces and of the last three plays a batch of
     `epoch_steps` environment steps with one policy (pcces chooses how many by the budget, unless told); openes, asebo and

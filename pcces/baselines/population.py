@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 
 from pcces.core.arrays import array_namespace
 from pcces.engines.arena import Around, Group, Program
+from pcces.rl.first import First, first_of
 from pcces.rl.lesson import Learning
 from pcces.rl.normalizer import Normalizer, nothing_seen
 from pcces.rl.problem import Problem
-from pcces.rl.settings import Common, Start, check_population, need
+from pcces.rl.settings import Common, check_population, need
 from pcces.strategies import Strategy, mirrored
 
 Array = Any
@@ -99,8 +100,8 @@ def program(evolution: Evolution, arena: Any, settings: EvolutionSettings) -> Pr
     begin = arena.compiled(partial(evolution.begin, settings), everywhere=True)
     conclude = arena.compiled(partial(evolution.conclude, arena.policy, settings), everywhere=True)
 
-    def init(key: Any) -> tuple[Any, Any]:
-        x, normalizer, steps = arena.first(Start.of(settings), key)
+    def init(key: Any, given: First | None = None) -> tuple[Any, Any]:
+        x, normalizer, steps = first_of(arena, settings, key, given)
         return begin(x, normalizer), steps
 
     return Program(

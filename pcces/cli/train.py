@@ -116,6 +116,14 @@ Resume = Annotated[
         "--resume", help="Go on with a run that was stopped or killed, or with a finished one for more --iterations."
     ),
 ]
+Init = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="RUN",
+        show_default=False,
+        help="Begin with the policy of a finished run, instead of a random one: its folder.",
+    ),
+]
 EventFiles = Annotated[
     bool, typer.Option("--tensorboard", help="Write event files for TensorBoard, too (the extra tensorboard).")
 ]
@@ -147,6 +155,7 @@ def train(
     episode_cost_bounds: EpisodeCostBounds = None,
     env_arg: EnvArgs = None,
     max_steps: MaxSteps = None,
+    init: Init = None,
     out: Out = None,
     resume: Resume = False,
     tensorboard: EventFiles = False,
@@ -164,6 +173,7 @@ def train(
     pcces train CartSafe-v0 --limit "off_centre: P(> 30) <= 0.05"
     pcces train CartSafe-v0 --iterations 1000 --set sigma0=0.2 --set hidden=32,32
     pcces train CartSafe-v0 --resume
+    pcces train CartSafe-v0 --threshold 10 --init runs/CartSafe-v0/pcces-default-seed0
     pcces train CartSafe-v0 --steps 3e6 --algorithm cpo
     pcces train CartSafe-v0 --steps 9e6 --max-time 10m --target 490
     pcces train HopperBulletEnv-v0 --workers 8 --set hidden=64,64
@@ -178,7 +188,7 @@ def train(
         "algorithm": algorithm, "preset": preset, "iterations": iterations, "steps": steps, "population": population,
         "threshold": tuple(threshold) if threshold else None, "limits": limit, "engine": engine, "workers": workers,
         "ray_address": ray_address, "step_timeout": step_timeout, "max_time": max_time, "target": target,
-        "patience": patience,
+        "patience": patience, "init": init,
     }  # fmt: skip
     training: Training | None = None
     folder = out or Path()
@@ -254,6 +264,7 @@ def default_folder(task: str, asked: dict[str, Any], seeds: Sequence[int], toget
     for what, value in (asked.get("env_args") or {}).items():
         name += "-" + _plain(f"{what}{value}")
     name += f"-max{asked['max_steps']}" if "max_steps" in asked else ""
+    name += "-init" if "init" in asked else ""
     which = f"seeds{seeds[0]}-{seeds[-1]}" if together else f"seed{seeds[0]}"
     return Path("runs") / task / f"{name}-{which}"
 

@@ -20,8 +20,8 @@ Key = Any  # a source of randomness: a JAX key on the device, a stream of random
 class Program(NamedTuple):
     """An algorithm, for one seed."""
 
-    init: Callable[[Key], tuple[Any, Any]]
-    """key -> state, and how many environment steps it took; may call several compiled functions, and is itself not compiled"""
+    init: Callable[..., tuple[Any, Any]]
+    """key, and what to start from (None: whatever the program finds) -> state, and how many environment steps it took; may call several compiled functions, and is itself not compiled"""
     step: Callable[[Any, Key], tuple[Any, dict[str, Any]]]
     """state, key -> state, metrics. Everything random is a function of the key and the state's iteration."""
     shares: int
@@ -100,8 +100,8 @@ class Engine(Protocol):
     steps_of_start: np.ndarray
     """environment steps that each seed took before its first iteration, once it has started"""
 
-    def start(self) -> Any:
-        """The states before the first iteration."""
+    def start(self, given: Any = None) -> Any:
+        """The states before the first iteration, of all seeds from what is `given`, if anything."""
 
     def advance(self, states: Any, count: int) -> tuple[Any, dict[str, Any]]:
         """Up to `chunk` iterations: the states after them, and metrics with the axes (seeds, iterations, ...)."""

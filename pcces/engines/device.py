@@ -254,13 +254,13 @@ class DeviceEngine:
             program, self.mesh, self.chunk, len(self.seeds), bool(jax.config.values["jax_enable_x64"])
         )
 
-    def start(self) -> Any:
+    def start(self, given: Any = None) -> Any:
         """The states of all seeds before the first iteration; the first axis of every array is seeds."""
         if jax.default_backend() == "cpu":  # one by one, as in `each_seed`; and a program of one seed compiles sooner
-            started = [self.program.init(seed_key) for seed_key in self._keys]
+            started = [self.program.init(seed_key, given) for seed_key in self._keys]
             states, steps = jax.tree.map(lambda *parts: np.stack([np.asarray(part) for part in parts]), *started)
         else:
-            states, steps = jax.tree.map(np.asarray, jax.vmap(self.program.init)(self._keys))
+            states, steps = jax.tree.map(np.asarray, jax.vmap(lambda key: self.program.init(key, given))(self._keys))
         self.steps_of_start = np.asarray(steps, dtype=float)
         return states
 

@@ -25,9 +25,9 @@ class StepwiseEngine:
         """The structure of the states, without meaningful content."""
         return stacked([self.program.blank(self._keys[0])])
 
-    def start(self) -> Any:
+    def start(self, given: Any = None) -> Any:
         """The states of all seeds before the first iteration."""
-        started = [self.program.init(key) for key in self._keys]
+        started = [self.program.init(key, given) for key in self._keys]
         self.steps_of_start = np.array([float(steps) for _, steps in started])
         return stacked([state for state, _ in started])
 

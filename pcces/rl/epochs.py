@@ -21,11 +21,11 @@ import jax.numpy as jnp
 from pcces.engines.arena import Program
 from pcces.engines.device import gathered, my_share, summed
 from pcces.envs.task import Step, Task
+from pcces.rl.first import First, first_of, with_critics
 from pcces.rl.normalizer import Normalizer, Seen, normalise, seen_in
 from pcces.rl.outcome import Outcome
 from pcces.rl.policy import Policy, forward
 from pcces.rl.rollout import rollout
-from pcces.rl.settings import Start
 
 Array = Any
 
@@ -126,9 +126,9 @@ def epoch_program(
         after, metrics = compiled_learn(state, columns, samples, first.length, arena.jax_key(learn_key))
         return after, arena.described(x, state.normalizer, first, samples, steps) | metrics
 
-    def init(key: Any) -> tuple[Any, Any]:
-        x, normalizer, steps = arena.first(Start.of(settings), key)
-        return begin(x, normalizer, arena.jax_key(key)), steps
+    def init(key: Any, given: First | None = None) -> tuple[Any, Any]:
+        x, normalizer, steps = first_of(arena, settings, key, given)
+        return with_critics(begin(x, normalizer, arena.jax_key(key)), given), steps
 
     return Program(init, step, shares=episodes, blank=lambda key: begin(*arena.blank(), arena.jax_key(key)), chunk=1)
 

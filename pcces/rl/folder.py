@@ -17,7 +17,8 @@ from pcces.envs.costs import CostFunction
 from pcces.envs.lookup import simulator_of_run, task_of_run
 from pcces.envs.simulator import Simulator
 from pcces.envs.task import Task
-from pcces.rl.normalizer import Normalizer, frozen
+from pcces.rl.first import First, KeptCritics
+from pcces.rl.normalizer import frozen
 from pcces.rl.policy import Policy
 from pcces.rl.problem import Problem, problem_for
 from pcces.rl.run import Metrics, Run
@@ -48,6 +49,7 @@ CONFIG = {
     "simulator": optional(NAMES), "env_args": optional(NAMES), "max_steps": optional(whole(1)), "thresholds": several(NUMBER), "limits": optional(NAMES),
     "entropy_bounds": several(optional(NUMBER), 2),
     "confidence": SHARE, "certify_episodes": whole(2), "steps": optional(whole(1)), "settings": NAMES, "versions": NAMES,
+    "init": optional(NAMES),
 }  # fmt: skip
 RENAMED = {"growth": "gamma"}  # settings, from what earlier versions called them
 NEEDED = {"task", "algorithm", "preset", "seed", "thresholds", "entropy_bounds", "settings"}
@@ -144,8 +146,8 @@ def _others(said: dict[str, Any], problem: Problem) -> bool:
     )
 
 
-def read_policy(path: Path, task: str, shape: Policy) -> tuple[np.ndarray, Normalizer]:
-    """policy.npz: the policy of a task, and its normalisation; a damaged one, or another's, is an error that says so."""
+def read_policy(path: Path, task: str, shape: Policy) -> First:
+    """policy.npz: the policy of a task, its normalisation and critics; a damaged one, or another's, is an error that says so."""
     arrays, data = storage.load(path, "policy", MOST_POLICY)
     if data.get("task") != task:
         raise ValueError(f"the policy in {path} is of {data.get('task')}, but config.json says {task}")
@@ -153,7 +155,20 @@ def read_policy(path: Path, task: str, shape: Policy) -> tuple[np.ndarray, Norma
         array = arrays.get(name)
         if array is None or array.dtype.kind != "f" or array.shape != (size,) or not np.isfinite(array).all():
             raise ValueError(f"{path} is damaged: {name} must be {size} finite numbers, as config.json has it")
-    return arrays["x"], frozen(arrays["mean"], arrays["std"])
+    return First(arrays["x"], frozen(arrays["mean"], arrays["std"]), critics_in(arrays, path))
+
+
+def critics_in(arrays: dict[str, np.ndarray], file: Path) -> KeptCritics | None:
+    """The critics among a file's arrays, if it has any."""
+    parts = [arrays[name] for name in KeptCritics.names() if name in arrays]
+    if not parts:
+        return None
+    shapes = [part.shape for part in parts]
+    rows = shapes[0][:1]
+    good = all(part.dtype.kind == "f" and np.isfinite(part).all() for part in parts)
+    if len(shapes[0]) != 2 or shapes[1:] != [rows, rows] or not good:
+        raise ValueError(f"{file} is damaged: its critics are of the shapes {shapes}")
+    return KeptCritics(*parts)
 
 
 def _limits(path: Path, config: dict[str, Any]) -> dict[str, Limit] | None:
@@ -202,6 +217,6 @@ def load(path: str | Path, cost: CostFunction | None = None, task: Any = None) -
     if (path / "metrics.csv").exists():
         run.metrics = read_metrics(path / "metrics.csv")
     if (path / "policy.npz").exists():
-        run.x, run.normalizer = read_policy(path / "policy.npz", config["task"], shape)
+        run.x, run.normalizer, run.critics = read_policy(path / "policy.npz", config["task"], shape)
         run.certificate, run.final = read_certificate(path / "certificate.json", problem)
     return run

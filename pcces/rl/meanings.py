@@ -6,7 +6,8 @@ from __future__ import annotations
 ARGUMENTS = (
     "algorithm", "preset", "iterations", "steps", "population", "seed", "threshold", "limits", "engine", "workers",
     "out", "resume", "confidence", "certify_episodes", "entropy_bounds", "ray_address", "step_timeout", "cost",
-    "cost_bounds", "episode_cost_bounds", "env_args", "max_steps", "max_time", "target", "patience", "progress", "callback", "report",
+    "cost_bounds", "episode_cost_bounds", "env_args", "max_steps", "max_time", "target", "patience", "init", "progress",
+    "callback", "report",
 )  # fmt: skip
 
 # The first of these that there is, is meant.
@@ -53,6 +54,7 @@ MEANINGS = {
         ("workers",): "n_envs num_envs n_jobs num_workers processes cores cpus jobs threads",
         ("engine",): "device backend platform",
         ("out",): "output output_dir save_path log_dir logdir folder save_dir dir path tensorboard_log",
+        ("init",): "init_from warm_start pretrained initial_policy start_from",
         ("seed",): "random_seed random_state rng",
         ("progress",): "verbose progress_bar quiet",
         ("step_timeout",): "timeout",

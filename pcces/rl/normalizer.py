@@ -64,6 +64,18 @@ def frozen(mean: Array, std: Array) -> Normalizer:
     return Normalizer(zero.sum(), zero, zero, mean, std)
 
 
+def counted(normalizer: Normalizer, count: float) -> Normalizer:
+    """A normalisation as it would be after so many observations, so that it learns on from there.
+
+    >>> import numpy as np
+    >>> n = counted(frozen(np.array([2.0]), np.array([3.0])), 100.0)
+    >>> update(n, seen_in(np.array([[5.0]]), np.ones(1), n.mean), np.bool_(False)).mean.round(2)
+    array([2.03])
+    """
+    count = count + 0 * normalizer.count
+    return normalizer._replace(count=count, average=normalizer.mean, spread=count * normalizer.std**2)
+
+
 def normalise(normalizer: Normalizer, observations: Array) -> Array:
     """What the policy sees of observations (size, ...)."""
     xp = array_namespace(observations)

@@ -17,11 +17,12 @@ from pcces.core.arrays import array_namespace
 from pcces.core.barrier import barrier, comparable, violation
 from pcces.core.estimation import Estimate, estimate
 from pcces.engines.arena import Around, Group, Program
+from pcces.rl.first import First, first_of
 from pcces.rl.lesson import Learning, Lesson
 from pcces.rl.normalizer import Normalizer, Seen, carry_over, nothing_seen
 from pcces.rl.policy import Policy
 from pcces.rl.problem import regularised
-from pcces.rl.settings import PopulationSettings, Start, normalised
+from pcces.rl.settings import PopulationSettings, normalised
 from pcces.rl.surrogate import Critic, init_critic, learn
 from pcces.strategies import Strategy
 
@@ -56,8 +57,8 @@ def program(arena: Any, settings: PopulationSettings) -> Program:
     s, constraints = settings, len(arena.problem.names)
     begin = arena.compiled(lambda x0, normalizer: start(x0, normalizer, constraints, s))
 
-    def init(key: Any) -> tuple[Learner, Any]:
-        x0, normalizer, steps = arena.first(Start.of(s), key)
+    def init(key: Any, given: First | None = None) -> tuple[Learner, Any]:
+        x0, normalizer, steps = first_of(arena, s, key, given)
         return begin(x0, normalizer), steps
 
     return Program(

@@ -9,6 +9,7 @@ import operator
 import platform
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from pcces.envs.lookup import resolve
 from pcces.envs.simulator import Simulator, plain_args
 from pcces.envs.task import Continuous, Task
 from pcces.rl.algorithm import Algorithm
+from pcces.rl.beginning import Beginning
 from pcces.rl.folder import read_config
 from pcces.rl.policy import Policy
 from pcces.rl.problem import check_reachable, checked_bounds, problem_for
@@ -65,6 +67,8 @@ class Request:
     episode_cost_bounds: Bounds | str | None = None
     env_args: dict[str, Any] | None = None
     max_steps: int | None = None
+    init: Any = None
+    """a finished run, or the folder of one"""
     settings: dict[str, Any] = field(default_factory=dict)
     """of the algorithm"""
 
@@ -74,6 +78,11 @@ class Request:
         own = {f.name for f in fields(cls)} - {"settings"}
         settings = {name: value for name, value in asked.items() if name not in own}
         return cls(task, seeds, algorithm, settings=settings, **{n: v for n, v in asked.items() if n in own})
+
+    @cached_property
+    def beginning(self) -> Beginning | None:
+        """The policy to begin with, if one is given."""
+        return None if self.init is None else Beginning.of(self.init)
 
     @property
     def stopping(self) -> Stopping:
@@ -97,15 +106,9 @@ class Request:
         _ = self.stopping  # checked before any work
         limited = self.threshold is not None or self.limits is not None
         task, engine = resolve(
-            self.task,
-            self.engine,
-            self.cost,
-            self.cost_bounds,
-            self.episode_cost_bounds,
-            limited,
-            self.env_args,
+            self.task, self.engine, self.cost, self.cost_bounds, self.episode_cost_bounds, limited, self.env_args,
             self.max_steps,
-        )
+        )  # fmt: skip
         asked_of_it = checked_engine(engine, self.workers, self.ray_address, self.step_timeout)
         episodes = CERTIFY_EPISODES[engine] if self.certify_episodes is None else self.certify_episodes
         if not 0 < self.confidence < 1:
@@ -128,6 +131,8 @@ class Request:
                 f"{self.algorithm.name} knows limits on means only: give a threshold, or another algorithm"
             )
         shape = Policy(task.observation_size, task.actions, tuple(settings.hidden))
+        if self.beginning is not None:
+            self.beginning.check(shape)
         if self.resume and any(path is None for path in self.paths):
             raise ValueError("resume needs out: the folder of the run to go on with")
         runs = []
@@ -148,6 +153,7 @@ class Request:
                 "confidence": self.confidence,
                 "certify_episodes": episodes,
                 "steps": None if self.steps is None else int(self.steps),
+                "init": self._begins_with(path),
                 "settings": settings.to_dict(),
             }
             self._check_folder(path, config)
@@ -160,6 +166,15 @@ class Request:
             return task.name
         return f"{self.task.partition(':')[0]}:{task.name}"
 
+    def _begins_with(self, path: Path | None) -> dict[str, str] | None:
+        """Which policy a run begins with, for its config.json. One that goes on has a copy of it in its folder."""
+        asked = None if self.beginning is None else self.beginning.to_dict()
+        if self.resume and path is not None and (path / "config.json").exists():
+            before: dict[str, str] | None = read_config(path).get("init")
+            if before and (asked is None or asked["policy"] == before.get("policy")):
+                return before
+        return asked
+
     def _settings(self, task: Task | Simulator, engine: str, entropy_bounds: tuple[float, float] | None) -> Any:
         given = dict(self.settings)
         if self.steps is not None and self.iterations is not None:
@@ -168,6 +183,8 @@ class Request:
             given["iterations"] = self.iterations
         if self.population is not None:
             given["population"] = self.population
+        if self.beginning is not None:
+            given = {"hidden": self.beginning.shape.hidden} | given
         if self.preset == "default" and self.algorithm.slow is not None:
             given = slow_settings(task, engine, entropy_bounds or task.entropy_bounds, self.algorithm.slow) | given
         settings = self.algorithm.settings(self.preset, **given)

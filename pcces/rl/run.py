@@ -4,6 +4,7 @@ config.json       task, algorithm, preset, settings, versions
 metrics.csv       one line an iteration
 checkpoint.npz    everything needed to go on
 policy.npz        the policy returned, its normalisation and shape
+init.npz          the policy it began with, where that was another run's
 certificate.json  the certificate, and the fresh episodes behind it
 report.html       curves, certificate, animation
 """
@@ -24,6 +25,7 @@ import numpy as np
 from pcces.core.certificate import Certificate
 from pcces.rl.arenas import elsewhere, playing
 from pcces.rl.certify import certify, ranges
+from pcces.rl.first import KeptCritics
 from pcces.rl.normalizer import CLIP, Normalizer, normalise
 from pcces.rl.policy import LOG_STD, Policy, as_arrays, forward
 from pcces.rl.problem import Problem
@@ -52,6 +54,7 @@ class Run:
     x: np.ndarray | None = None
     normalizer: Normalizer | None = None
     certificate: Certificate | None = None
+    critics: KeptCritics | None = None  # for a training that begins with this policy
     final: dict[str, Any] = field(default_factory=dict)  # means over the certificate's episodes
     path: Path | None = None
 
@@ -189,7 +192,7 @@ class Run:
 
     def save_policy(self) -> None:
         """Write policy.npz and certificate.json."""
-        arrays = self._arrays()
+        arrays = self._arrays() | ({} if self.critics is None else self.critics.named())
         assert self.certificate is not None and self.path is not None
         said = {
             "certificate": self.certificate.to_dict(),

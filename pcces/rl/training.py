@@ -15,11 +15,12 @@ import numpy as np
 
 from pcces.core.estimation import Estimate
 from pcces.envs.costs import check_sums
-from pcces.rl import checkpoints, selection
+from pcces.rl import beginning, checkpoints, selection
 from pcces.rl.algorithm import Algorithm
 from pcces.rl.arenas import arena_and_engine
 from pcces.rl.checkpoints import Checkpoint
 from pcces.rl.choices import chosen
+from pcces.rl.first import First
 from pcces.rl.folder import load
 from pcces.rl.iterates import Candidates
 from pcces.rl.problem import Problem
@@ -47,10 +48,11 @@ class Training:
         kept: list[Checkpoint] | None = None,
         together: Path | None = None,
         stopping: Stopping | None = None,
+        given: First | None = None,
     ):
-        self.runs, self.together, self.stopping = runs, together, stopping or Stopping()
+        self.runs, self.together, self.stopping, self.given = runs, together, stopping or Stopping(), given
         first = runs[0]
-        settings = algorithm.from_dict(first.config["settings"])
+        self.settings = settings = algorithm.from_dict(first.config["settings"])
         self.iterations = settings.iterations
         self.chosen = chosen(first, settings)
         self.budget: int | None = first.config.get("steps")  # in environment steps
@@ -76,6 +78,8 @@ class Training:
         for run in runs:
             if run.path is not None:
                 run.path.mkdir(parents=True, exist_ok=True)
+                if given is not None and not kept:
+                    beginning.keep(run.path, given)
                 run.reopen()
 
     @classmethod
@@ -100,7 +104,8 @@ class Training:
             for run, checkpoint in zip(runs, kept or ()):
                 assert run.path is not None
                 run.metrics = checkpoints.metrics_before(checkpoint, run.path / "metrics.csv")
-            training = cls(runs, request.algorithm, kept, request.together, request.stopping)
+            given = begins_with(request, runs[0])
+            training = cls(runs, request.algorithm, kept, request.together, request.stopping, given)
             training.locks = locks.pop_all()
             return training
 
@@ -144,7 +149,7 @@ class Training:
 
     def _search(self, shown: TrainingProgress, callback: Callable[[list[Run]], Any] | None) -> None:
         if self.states is None:
-            self.states = self.engine.start()
+            self.states = self.engine.start(self.given)
             self.steps_of_start = self.engine.steps_of_start
         saved = -math.inf  # the first checkpoint comes with the first iterations: what compiled once is worth keeping
         while (count := self._affordable()) > 0:
@@ -250,6 +255,7 @@ class Training:
             c["confidence"],
         )  # fmt: skip
         run.x, run.normalizer, run.certificate = x, normalizer, certificate
+        run.critics = beginning.critics_of(self.states, i, self.settings, normalizer)
         run.final = summary(run.problem, outcome) | {"certification_steps": steps}
         if run.path is not None:
             run.save_policy()
@@ -278,6 +284,13 @@ class Training:
         for i, checkpoint in enumerate(kept):
             self.candidates[i].restore(checkpoint.candidates)
             self.moved[i], self.spent, self.kept = checkpoint.moved, checkpoint.seconds, checkpoint.done
+
+
+def begins_with(request: Request, run: Run) -> First | None:
+    """What the runs start from, if not from random policies: what was asked for, or what a folder of theirs holds."""
+    if request.beginning is not None:
+        return request.beginning.arrays(run.config["settings"]["discount"])
+    return beginning.kept(run.path, run.shape) if request.resume and run.path is not None else None
 
 
 def flat(problem: Problem, metrics: dict[str, Any], k: int) -> dict[str, float]:
