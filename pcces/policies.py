@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from pcces.integrations.trackers import Tracking
 from pcces.rl.algorithm import PCCES, Algorithm
 from pcces.rl.request import Request
 from pcces.rl.run import Run
@@ -97,7 +99,7 @@ def train(
 
     Further keywords are the algorithm's settings (`pcces.rl.settings.BatchSettings`; for the presets of the paper
     `PopulationSettings`, for the baselines the class in their file of `pcces.baselines`), or `entropy_bounds`, `confidence`,
-    `certify_episodes`, `progress`, `callback` and `report`. Baselines know no entropy bounds, so theirs are infinite unless
+    `certify_episodes`, and those of `train_seeds`: `progress`, `callback`, `report`, `trackers`. Baselines know no entropy bounds, so theirs are infinite unless
     given.
 
     Many parameters: what people ask for most has a name here; `pcces.rl.request.Request` has all of them.
@@ -120,9 +122,13 @@ def train_seeds(
     progress: bool | None = None,
     callback: Callable[[list[Run]], Any] | None = None,
     report: bool = True,
+    trackers: Any = None,
     **asked: Any,
 ) -> list[Run]:
     """`train` for several seeds at once, in one compiled program; `out` gets a folder `seed-0`, `seed-1`, .. each.
+
+    `trackers` follow the training elsewhere: "tensorboard", "wandb" or "mlflow" (the extras of these names), an object with
+    the methods of `pcces.integrations.trackers.Tracker`, a function that makes one for a run, or a list of such.
 
     `report=False` leaves out the HTML pages, which take seconds. All seeds have to have a reason for the training to end early.
 
@@ -130,8 +136,15 @@ def train_seeds(
     >>> [run.config["seed"] for run in runs]
     [0, 1]
     """
+    tracking = Tracking(trackers, len(seeds))
     training = prepare(task, seeds, algorithm, **asked)
-    training.run(progress, callback, report)
+
+    def follow(runs: list[Run]) -> Any:
+        tracking(runs)
+        return None if callback is None else callback(runs)
+
+    with closing(tracking):
+        training.run(progress, follow if trackers else callback, report)
     return training.runs
 
 

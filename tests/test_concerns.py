@@ -41,6 +41,8 @@ def test_a_policy_that_learnt_nothing_is_told_and_so_is_a_cost_that_never_came(t
     assert run.certificate.holds
     assert "no better than that of the first, random policies" in nothing
     assert unseen.startswith("no episode ever had any dear")
+    again, words = said(Idle(), init=run)  # a policy that was good before it began need not get better
+    assert words == [unseen] and f"(the policy it began with had {again.metrics['return'][0]:.4g})" in again.words()
     page = report.write([run], tmp_path / "report.html").read_text()
     assert "Worth a second look" in page and "learnt to do nothing" in page
 

@@ -75,7 +75,7 @@ def test_every_meaning_is_a_setting_or_an_argument_there_is():
     settings |= set(common.settings_of("pcces", "paper"))
     assert {name for names in MEANINGS.values() for name in names} <= settings | set(ARGUMENTS)
     own = {field.name for field in fields(Request)} - {"task", "seeds", "settings"}
-    assert own | {"seed", "progress", "callback", "report"} == set(ARGUMENTS)
+    assert own | {"seed", "progress", "callback", "report", "trackers"} == set(ARGUMENTS)
     assert not set(MEANINGS) & set(ARGUMENTS)
 
 

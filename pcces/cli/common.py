@@ -14,6 +14,7 @@ import typer
 
 from pcces.cli.ending import on_a_terminal, tell
 from pcces.envs.simulator import Simulator
+from pcces.integrations.trackers import HOMES
 from pcces.policies import ALGORITHMS, find_algorithm
 from pcces.rl.arenas import elsewhere
 from pcces.rl.folder import load, read_config
@@ -94,6 +95,24 @@ OtherEngine = Annotated[
         help="Where to play: local for the simulator behind a task in JAX.",
     ),
 ]
+Init = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="RUN",
+        show_default=False,
+        help="Begin with the policy of a finished run, instead of a random one: its folder.",
+    ),
+]
+EventFiles = Annotated[
+    bool, typer.Option("--tensorboard", help="Write event files for TensorBoard, too: --track tensorboard.")
+]
+Track = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME", show_default=False,
+        help=f"Follow the training there, too: {', '.join(HOMES)} (the extras of these names); as often as needed.",
+    ),
+]  # fmt: skip
 
 
 UNLIMITED = 10_000  # letters in a line

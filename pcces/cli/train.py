@@ -7,6 +7,7 @@ import re
 import shlex
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -16,13 +17,16 @@ from pcces.cli.common import (
     AlgorithmName,
     CostAddress,
     EnvArgs,
+    EventFiles,
     Further,
+    Init,
     Json,
     MaxSteps,
     Population,
     PresetName,
     TaskName,
     Threshold,
+    Track,
     as_option,
     env_args_in,
     function,
@@ -37,7 +41,7 @@ from pcces.engines.pool import PoolError
 from pcces.envs.costs import NONE, CostBoundsError, CostError, UnlimitedCostError
 from pcces.envs.lookup import name_of
 from pcces.envs.making import check_options
-from pcces.integrations.tensorboard import TensorBoard
+from pcces.integrations.trackers import Tracking
 from pcces.policies import algorithm_name, find_algorithm, prepare
 from pcces.rl.folder import read_config
 from pcces.rl.problem import named_limits
@@ -116,17 +120,6 @@ Resume = Annotated[
         "--resume", help="Go on with a run that was stopped or killed, or with a finished one for more --iterations."
     ),
 ]
-Init = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="RUN",
-        show_default=False,
-        help="Begin with the policy of a finished run, instead of a random one: its folder.",
-    ),
-]
-EventFiles = Annotated[
-    bool, typer.Option("--tensorboard", help="Write event files for TensorBoard, too (the extra tensorboard).")
-]
 
 
 COSTS = ("cost", "cost_bounds", "episode_cost_bounds")
@@ -158,6 +151,7 @@ def train(
     init: Init = None,
     out: Out = None,
     resume: Resume = False,
+    track: Track = None,
     tensorboard: EventFiles = False,
     set_: Further = None,
     as_json: Json = False,
@@ -192,10 +186,10 @@ def train(
     }  # fmt: skip
     training: Training | None = None
     folder = out or Path()
-    kept_apart = given(cost=cost, ray_address=ray_address, tensorboard=tensorboard or None)  # from the folder
+    track = list(dict.fromkeys([*(track or ()), *["tensorboard"] * tensorboard]))
+    kept_apart = given(cost=cost, ray_address=ray_address, track=track or None)  # from the folder
     try:
         with refusing():
-            callback = TensorBoard() if tensorboard else None
             options |= {"env_args": env_args_in(env_arg), "max_steps": max_steps}
             name, together, numbers = name_of(task), seeds is not None, numbers_of(seed, seeds)
             look_here(task)
@@ -209,8 +203,11 @@ def train(
                 numbers = there if seed is None and seeds is None else numbers
                 asked = resumed(name, folder / f"seed-{there[0]}" if together else folder, asked)
             asked |= further(set_, asked, (*options, "limit", "env_arg", "seed", "seeds", *COSTS, "out"))
+            asked |= further(set_, asked, (*options, "limit", "seed", "seeds", *COSTS, "out"))
+            tracking = Tracking(track, len(numbers))
             training = prepare(task, numbers, out=folder if together else [folder], resume=resume, **asked)
-        training.run(progress=True, callback=callback)
+        with closing(tracking):
+            training.run(progress=True, callback=tracking if track else None)
     except KeyboardInterrupt:
         interrupted(task, training, folder, kept_apart)
     except (CostError, OSError, MemoryError, PoolError) as error:
@@ -324,7 +321,8 @@ def again(task: str, folder: Path, kept_apart: dict[str, Any]) -> str:
     """
     words = ["pcces", "train", task, "--out", str(folder), "--resume"]
     for name, value in kept_apart.items():
-        words += [f"--{name.replace('_', '-')}"] + ([] if value is True else [str(value)])
+        for each in value if isinstance(value, list) else [value]:
+            words += [f"--{name.replace('_', '-')}"] + ([] if each is True else [str(each)])
     return printable(shlex.join(words))
 
 

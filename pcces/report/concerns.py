@@ -17,7 +17,8 @@ def concerns(run: ReportedRun) -> list[str]:
     >>> from types import SimpleNamespace
     >>> course = {"return": [3.0] * 6, "steps": [100.0 * k for k in range(1, 7)], "length": [10.0] * 6}
     >>> final = {"return": 3.1, "return_error": 0.1, "episodes": 100, "costs": []}
-    >>> run = SimpleNamespace(metrics=course, final=final, problem=SimpleNamespace(cost_names=(), thresholds=()))
+    >>> problem = SimpleNamespace(cost_names=(), thresholds=())
+    >>> run = SimpleNamespace(config={}, metrics=course, final=final, problem=problem)
     >>> print(concerns(run)[0][:77])
     the return (3.1) is no better than that of the first, random policies (3): th
     """
@@ -26,7 +27,7 @@ def concerns(run: ReportedRun) -> list[str]:
         return []
     said = []
     first = float(course["return"][0])
-    if final["return"] - first <= 2 * _error(run):
+    if not run.config.get("init") and final["return"] - first <= 2 * _error(run):
         said.append(
             f"the return ({final['return']:.4g}) is no better than that of the first, random policies ({first:.4g}): this policy"
             " may have learnt to do nothing. More steps may help, or rewards that come earlier, or a looser limit"

@@ -81,7 +81,7 @@ class Beginning:
 def alike(there: Any, here: Any) -> bool:
     """Whether sizes or action spaces are the same.
 
-    >>> alike(Continuous(-0.4, 0.4), Continuous(-0.4, 0.4000000059604645)), alike(Discrete(2), Continuous(0, 1))
+    >>> alike(Continuous(-0.4, 0.4), Continuous(-0.4, 0.4000000059604645)), alike(2, 3)
     (True, False)
     """
     if isinstance(there, Continuous) and isinstance(here, Continuous) and there.size == here.size:

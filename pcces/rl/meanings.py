@@ -7,7 +7,7 @@ ARGUMENTS = (
     "algorithm", "preset", "iterations", "steps", "population", "seed", "threshold", "limits", "engine", "workers",
     "out", "resume", "confidence", "certify_episodes", "entropy_bounds", "ray_address", "step_timeout", "cost",
     "cost_bounds", "episode_cost_bounds", "env_args", "max_steps", "max_time", "target", "patience", "init", "progress",
-    "callback", "report",
+    "callback", "report", "trackers",
 )  # fmt: skip
 
 # The first of these that there is, is meant.

@@ -226,7 +226,8 @@ class Run:
         if not self.problem.on_means:
             others = [limit for limit in zip(self.problem.cost_limits, final["limited"]) if limit[0].kind != "mean"]
             parts += [f"{limit.quantity} {value:.3g}" for limit, value in others]
-        first = f" (the first policies had {self.metrics['return'][0]:.4g})" if self.metrics.get("return") else ""
+        who = "policy it began with" if self.config.get("init") else "first policies"
+        first = f" (the {who} had {self.metrics['return'][0]:.4g})" if self.metrics.get("return") else ""
         means = f"return {final['return']:.4g}{first}" + "".join(f", {part}" for part in parts)
         limits = "; ".join(self.limits())
         sure = f"{100 * c.confidence:g} % confidence, {c.samples} fresh episodes, {c.method} bound"
