@@ -17,7 +17,7 @@ if _TYPE_CHECKING:
     from pcces.blackbox.variables import Choice, Integer, Log
     from pcces.core.certificate import Certificate
     from pcces.minimize import minimize
-    from pcces.policies import train, train_seeds, tune
+    from pcces.policies import clone, train, train_seeds, tune
     from pcces.rl.folder import load
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "Log",
     "Optimizer",
     "Options",
+    "clone",
     "envs",
     "limits",
     "load",
@@ -42,7 +43,7 @@ _HOMES = {
     "Certificate": "pcces.core.certificate", "Evaluator": "pcces.blackbox.evaluator",
     "Choice": "pcces.blackbox.variables", "Integer": "pcces.blackbox.variables", "Log": "pcces.blackbox.variables",
     "Optimizer": "pcces.blackbox.optimizer", "Options": "pcces.blackbox.options", "load": "pcces.rl.folder",
-    "minimize": "pcces.minimize", "train": "pcces.policies", "train_seeds": "pcces.policies", "tune": "pcces.policies",
+    "minimize": "pcces.minimize", "clone": "pcces.policies", "train": "pcces.policies", "train_seeds": "pcces.policies", "tune": "pcces.policies",
 }  # fmt: skip
 
 

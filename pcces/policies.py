@@ -1,4 +1,4 @@
-"""The front door to policies: `pcces.train`, `pcces.train_seeds`, `pcces.tune`, and the algorithms they know."""
+"""The front door to policies: `pcces.train`, `pcces.train_seeds`, `pcces.tune`, `pcces.clone`, and the algorithms they know."""
 
 from __future__ import annotations
 
@@ -17,6 +17,10 @@ from pcces.support.text import suggestion
 
 ALGORITHMS = ("pcces", "openes", "asebo", "ppo-lag", "rcpo", "cpo")
 ALIASES = {"ppolagrangian": "ppo-lag", "openaies": "openes"}  # by letters and digits alone
+ABOUT_TASKS = (  # keywords of `train` that say what the task is and what a certificate takes
+    "threshold", "limits", "entropy_bounds", "cost", "cost_bounds", "episode_cost_bounds", "env_args", "max_steps", "engine",
+    "workers", "ray_address", "step_timeout", "confidence", "certify_episodes",
+)  # fmt: skip
 MEANT = {"ppo": ("ppo-lag",), "lagrangian": ("ppo-lag",), "trpo": ("cpo",), "es": ("openes",), "nes": ("openes",)}
 
 
@@ -183,6 +187,50 @@ def tuning(
 ) -> Tuning:
     """Check what can be checked before any work, and make the search of `tune`, ready to go."""
     return Tuning(task, find_algorithm(algorithm), asked, steps, budget, out, seed)
+
+
+def clone(
+    task: Any,
+    observations: Any,
+    actions: Any,
+    *,
+    hidden: tuple[int, ...] = (64, 64),
+    passes: int = 200,
+    rate: float = 1e-3,
+    least_std: float = 0.1,
+    held_out: float = 0.1,
+    seed: int = 0,
+    **about: Any,
+) -> Run:
+    """A policy from demonstrations (behaviour cloning): the one under which these actions are likeliest, given these observations.
+
+    `observations` (N, size) are as the environment gives them, `actions` (N,) or (N, dims) as it takes them. What comes back is
+    a run without a certificate: it can act, be evaluated, certified and exported as any other, and `train(task, init=...)`
+    begins with it. Its `metrics` are mean log likelihoods of what was learnt from and of what was held out, pass by pass.
+
+    Adam with this `rate` makes so many `passes` at most. It ends when the share that is `held_out` gets no likelier, and the
+    policy under which that was likeliest is returned. Of continuous actions the standard deviations, in half widths of the
+    box, are at least `least_std`, because a training that begins with this policy has to try things. `about` the task are
+    the keywords of `train` that say what it is: `engine`, `threshold`, `limits`, `cost`, `env_args` and so on.
+
+    Many parameters: the demonstrations, and how they are learnt.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> seen = rng.normal(size=(500, 4))
+    >>> taught = clone("CartPole-v0", seen, seen[:, 2] + seen[:, 3] > 0)  # push to where the pole falls
+    >>> taught.policy([0.0, 0.0, 0.05, 1.0]), taught.evaluate(episodes=20)["return"] > 150
+    (1, True)
+    """
+    if others := [name for name in about if name not in ABOUT_TASKS]:
+        raise TypeError(
+            f"clone has no {others[0]}; about the task it takes {', '.join(ABOUT_TASKS)}, and about learning hidden, passes, "
+            "rate, least_std, held_out, seed"
+        )
+    from pcces.rl.cloning import Learning, cloned  # with JAX behind it
+
+    (run,) = Request.of(task, [seed], find_algorithm("pcces"), about | {"hidden": hidden}).runs()
+    return cloned(run, observations, actions, Learning(passes, rate, least_std, held_out))
 
 
 def prepare(task: Any, seeds: Sequence[int], algorithm: str = "pcces", **asked: Any) -> Training:

@@ -141,8 +141,8 @@ class Run:
     ) -> Run:
         """The same run with what other fresh episodes say of its policy."""
         x, normalizer = self.trained()
-        assert self.certificate is not None
-        fresh = checked_episodes(self.certificate.samples if episodes is None else episodes)
+        usual = self.config["certify_episodes"] if self.certificate is None else self.certificate.samples
+        fresh = checked_episodes(usual if episodes is None else episodes)
         seed = checked_seed(seed)
         there = elsewhere(self, engine)
         with playing(there, progress) as play:
@@ -220,7 +220,7 @@ class Run:
     def words(self) -> str:
         """The certificate in words a person can act on."""
         if self.certificate is None:
-            return "not finished: no certificate yet"
+            return "not finished: no certificate yet" if self.x is None else "no certificate yet"
         c, final = self.certificate, self.final
         parts = [f"{name} {final['costs'][i]:.3g}" for i, name in enumerate(self.problem.cost_names)]
         if not self.problem.on_means:
