@@ -42,6 +42,12 @@ def _run() -> int:
         return REFUSED
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 0
+    except OSError as error:  # of a help text that cannot be written: commands deal with their own
+        from pcces.cli.ending import in_words
+        from pcces.support.streams import say
+
+        say(f"error: this cannot be written ({in_words(error)})")
+        return FAILED
     except Exception:  # a fault of ours; 1 would say that a policy is not certified
         traceback.print_exc()
         return FAILED

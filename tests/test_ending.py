@@ -98,6 +98,8 @@ def test_results_that_cannot_be_written_are_a_failure_in_words(trained, tmp_path
     assert done.stderr == "error: the results cannot be written to standard output (the disk is full)\n"
     done = through_shell(["--version"], ">&-", tmp_path)
     assert "Traceback" not in done.stderr
+    done = through_shell(["--help"], ">/dev/full", tmp_path)
+    assert (done.returncode, done.stderr) == (3, "error: this cannot be written (the disk is full)\n")
 
 
 @pytest.mark.parametrize("redirection", ["2>&-", "2>/dev/full", "2>&1 >/dev/null | true", "<&- 2>&- >&-"])
@@ -240,6 +242,10 @@ def test_a_cost_beyond_its_bounds_is_seen_at_once_and_told_in_its_own_units(nois
 BAD = [
     (["train", ""], "unknown task ''"),
     (["train", "a b"], "unknown task 'a b'"),
+    (["train", "CartPole-v0", "--steps", "inf"], "steps must be a number of environment steps, such as 1e6, got inf"),
+    (["train", "CartPole-v0", "--steps", "nan"], "steps must be a number of environment steps, such as 1e6, got nan"),
+    (["train", "CartPole-v0", "--iterations", 10**20], "iterations must be below 2^31"),
+    (["train", "CartPole-v0", "--set", "hidden=99999,99999"], "has 10,000,599,995 parameters; give smaller ones"),
     (["train", "CartPole-v0", "--seed", 2**63], "a seed must be a whole number from 0 to 2^63 - 1"),
     (["evaluate", "RUN", "--seed", -1], "--seed must be a whole number from 0 to 2^63 - 1, got -1"),
     (["certify", "RUN", "--seed", -1], "--seed must be a whole number from 0 to 2^63 - 1, got -1"),

@@ -59,6 +59,22 @@ def test_a_zip_bomb_is_refused_before_it_is_unpacked(tmp_path):
     assert int(more) < 30_000  # kilobytes
 
 
+def test_a_header_is_no_bomb_either(tmp_path):
+    """Lists of lists take fifty times as much memory as they take in a file, which compresses well besides."""
+    header = b'{"kind": "policy", "version": 1, "data": {"task": [' + b"[]," * (2 << 20) + b"[]]}}"
+    path = tmp_path / "bomb.npz"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("__pcces__.npy", npy(np.frombuffer(header, np.uint8)))
+    assert path.stat().st_size < 1 << 15
+    with pytest.raises(ValueError, match="its header is larger than makes sense"):
+        files.load(path, "policy")
+    files.save(path, "policy", {}, {"names": ["x" * 1000] * 5000})  # an honest one may be as large
+    assert len(files.load(path, "policy")[1]["names"]) == 5000
+    with pytest.raises(ValueError) as refused:
+        files.load(packed(path, {}), "x" * 30)
+    assert len(str(refused.value)) < 300
+
+
 HEADERS = {
     "terabytes": {"descr": "<f8", "fortran_order": False, "shape": (1 << 40,)},
     "less than there is": {"descr": "<f8", "fortran_order": False, "shape": ()},
@@ -119,6 +135,7 @@ def test_an_error_names_what_could_not_be_written_and_leaves_what_was_there(tmp_
     with pytest.raises(OSError, match=r"metrics\.csv") as raised:
         files.write_atomically(tmp_path / "metrics.csv", b"new")
     assert in_words(raised.value) == f"the disk is full: {tmp_path / 'metrics.csv'} could not be written"
+    assert str(raised.value) == f"[Errno {errno.ENOSPC}] No space left on device: '{tmp_path / 'metrics.csv'}'"
     assert [file.name for file in tmp_path.iterdir()] == ["metrics.csv"]
     assert (tmp_path / "metrics.csv").read_text() == "old"
 

@@ -82,18 +82,37 @@ def change_table(file, rng):
     file.write_bytes(changed_table(file.read_bytes(), rng))
 
 
+def one_changed(array, rng):
+    """Another number at one place."""
+    array = array.copy()
+    if array.size and array.dtype.kind in "fi":
+        value = rng.choice([0, -1, 1, 5, 1 << 40, 1e300, -1e300, 1e-300, np.nan, np.inf, -np.inf])
+        with contextlib.suppress(OverflowError, ValueError):
+            array.reshape(-1)[rng.randrange(array.size)] = value
+    return array
+
+
 def change_arrays(file, rng):
     """Another value, shape or type of an array, or of a name in the header."""
     with np.load(file) as archive:
         arrays = {name: archive[name] for name in archive.files}
     header = arrays.pop("__pcces__").tobytes()
     if arrays and rng.random() < 0.7:
-        name = rng.choice(list(arrays))
+        name, another = rng.choice(list(arrays)), rng.choice(list(arrays))
         array = arrays[name]
         others = [
-            array[:-1] if array.ndim else array, array[None], array.astype("U3"), array.astype(np.int8), array.astype(complex),
-            np.zeros(0), np.full(array.shape, np.nan), np.full(array.shape, 1e300), np.array("x"), None, -array.astype(float),
-        ]  # fmt: skip
+            array[:-1] if array.ndim else array,
+            array[None],
+            array.astype("U3"),
+            np.zeros(0),
+            np.array("x"),
+            None,
+        ]
+        if array.dtype.kind != "U":
+            others += [array.astype(np.int8), array.astype(complex), -array.astype(float), array.astype(float) * 1e30]
+            others += [np.full(array.shape, value) for value in (np.nan, 1e300, -1.0)]
+            others += [np.zeros_like(array), array.T, array.astype(bool), np.repeat(array[None], 2, axis=0)]
+        others += [arrays[another], *[one_changed(array, rng) for _ in range(4)]]
         arrays[name] = rng.choice(others)
         if arrays[name] is None:
             del arrays[name]

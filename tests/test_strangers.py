@@ -3,6 +3,7 @@
 import json
 import shlex
 import shutil
+import subprocess
 import sys
 
 import numpy as np
@@ -97,9 +98,10 @@ def test_a_strangers_folder_imports_nothing(stranger, name, simulated):
     assert not {"strangers_run", "evilmod", "this"} & (set(sys.modules) - before)
 
 
-def test_neither_do_the_options_of_a_simulator(stranger):
+@pytest.mark.parametrize("address", ["evilmod:Wrapper", " evilmod : a b", "evilmod:"])
+def test_neither_do_the_options_of_a_simulator(stranger, address):
     config = json.loads((finished(stranger) / "config.json").read_text())
-    simulator = config["simulator"] | {"options": {"wrappers": [{"entry_point": "evilmod:Wrapper"}]}}
+    simulator = config["simulator"] | {"options": {"wrappers": [{"entry_point": address}]}}
     edited(stranger, simulator=simulator)
     done = here("evaluate", stranger, "--episodes", 2)
     assert done.exit_code == 2 and "a run folder imports no modules; import evilmod first" in done.stderr
@@ -110,6 +112,17 @@ def test_arguments_that_a_task_in_jax_does_not_take_are_refused(tmp_path):
     folder = edited(finished(tmp_path / "run", "CartSafe-v0", engine="device"), env_args={"a": {"b": []}})
     with pytest.raises(ValueError, match="CartSafe-v0 is not made with a"):
         pcces.load(folder)
+
+
+def test_a_matplotlibrc_beside_a_run_is_not_obeyed(tmp_path, monkeypatch):
+    """matplotlib reads one in the current folder, and LaTeX reads files that a name tells it to."""
+    folder = finished(tmp_path / "run", "CartSafe-v0")
+    drawn = here("plot", folder, "--out", tmp_path / "plain.png")
+    code = "import sys; from pcces.__main__ import main; sys.argv = ['pcces', 'plot', '.']; main()"
+    (folder / "matplotlibrc").write_text("text.usetex: True\nfigure.dpi: 1e9\nlines.linewidth: 99\n\x1b[2J: 1\n")
+    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
+    assert drawn.exit_code == done.returncode == 0 and done.stderr == ""
+    assert (folder / "curves.png").read_bytes() == (tmp_path / "plain.png").read_bytes()
 
 
 def test_a_module_that_is_named_by_the_person_is_imported(tmp_path, monkeypatch):
@@ -154,6 +167,18 @@ def test_a_certificate_that_contradicts_itself_is_refused(tmp_path):
     edited(folder, "certificate.json", certificate=said | {"upper_bounds": [-1.0, 0.5, -1.0]})
     with pytest.raises(ValueError, match="says that limits hold, and has bounds that do not"):
         pcces.load(folder)
+
+
+def test_a_certificate_far_from_what_its_own_episodes_show_is_refused(tmp_path):
+    """Thresholds edited wherever they stand: "CERTIFIED: off_centre at most -130 (limit 0.05)"."""
+    folder = finished(tmp_path / "run", "CartSafe-v0")
+    for file in folder.glob("*.json"):
+        file.write_text(file.read_text().replace("30.0", "-49.0"))
+    with pytest.raises(ValueError, match="says that limits hold, and its episodes are far from keeping them"):
+        pcces.load(folder)
+    said = json.loads((folder / "certificate.json").read_text())
+    edited(folder, "certificate.json", fresh_episodes=said["fresh_episodes"] | {"costs": [-49.0]})
+    assert pcces.load(folder).certificate.holds
 
 
 def test_all_policies_kept_with_the_results_still_load():

@@ -137,7 +137,7 @@ def check_options(name: str, options: Any) -> None:
     """That the options in a run folder name no module that is still to be imported: an environment might do it."""
     parts = options.values() if isinstance(options, dict) else options if isinstance(options, list) else ()
     for part in parts:
-        module = re.fullmatch(r"(\w+(?:\.\w+)*):[\w./-]+", part) if isinstance(part, str) else None
+        module = re.match(r"\s*(\w+(?:\.\w+)*)\s*:", part) if isinstance(part, str) else None
         if module is not None and module[1] not in sys.modules:
             raise UnknownTaskError(
                 f"{name} is to be made with {part!r}: a run folder imports no modules; import {module[1]} first"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,23 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a6d00", "#56b4e9", "#6
 LIMIT, GOAL = "#c0342b", "#17794a"
 
 
+@contextmanager
+def _by_default() -> Iterator[None]:
+    """matplotlib as it comes, whatever a matplotlibrc says: the one in the current folder may be a stranger's, and could have
+    LaTeX run on the names in that folder."""
+    log = logging.getLogger("matplotlib")
+    level = log.level
+    log.setLevel(logging.ERROR)  # it says what is wrong in such a file
+    try:
+        import matplotlib
+    finally:
+        log.setLevel(level)
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        yield
+
+
+@_by_default()
 def draw(charts: Sequence[Chart], path: str | Path, title: str = "", columns: int = 2) -> Path:
     """Write the charts as one picture, so many beside each other; the name's ending says which kind (png, pdf, svg).
 
@@ -127,6 +146,7 @@ def plainly(text: str) -> str:
     return text.replace("$", r"\$")
 
 
+@_by_default()
 def draw_dots(dots: Dots, path: str | Path) -> Path:
     """Write shares with their intervals as a picture, row by row from the top.
 

@@ -16,6 +16,7 @@ from pcces.rl.folder import read_metrics
 from pcces.rl.run import Metrics, Run
 from pcces.support import files as storage
 from pcces.support.schema import FLAG, NUMBER, check, whole
+from pcces.support.text import short
 from pcces.support.trees import leaves, rebuilt
 
 NAME, NEXT = "checkpoint.npz", ".checkpoint-next.npz"
@@ -66,7 +67,8 @@ def metrics_before(checkpoint: Checkpoint, file: Path) -> Metrics:
         return {}
     try:
         metrics = {name: column[: checkpoint.done] for name, column in read_metrics(file).items()}
-        if metrics["iteration"] != list(range(checkpoint.done)):
+        there = metrics["iteration"]
+        if len(there) < checkpoint.done or there != list(range(checkpoint.done)):
             raise ValueError(f"{file} has not all of the {checkpoint.done} iterations before the checkpoint")
     except (OSError, ValueError) as error:
         raise ValueError(f"{error}: this run cannot go on, train again in another folder") from error
@@ -81,7 +83,8 @@ def _read(run: Run, file: Path) -> Checkpoint:
     arrays, data = storage.load(file, "checkpoint")
     for name, mine in _owner(run).items():
         if data.get(name) != mine:
-            raise ValueError(f"{file} is the checkpoint of a run with {name} {data.get(name)!r}, not {mine!r}")
+            theirs = short(repr(data.get(name)))
+            raise ValueError(f"{file} is the checkpoint of a run with {name} {theirs}, not {mine!r}")
     if data.get("layout", 1) != LAYOUT:
         raise ValueError(f"{file} was written by another version of pcces: go on with that one, or train anew")
     try:
@@ -98,7 +101,7 @@ def stacked(template: Any, kept: Sequence[Checkpoint]) -> Any:
     """The states of all runs, seeds first, in the structure of the template."""
     parts = leaves(template)
     for checkpoint in kept:
-        there, wanted = [part.shape for part in checkpoint.state], [part.shape[1:] for part in parts]
-        if there != wanted:
+        there = [(part.shape, part.dtype.kind) for part in checkpoint.state]
+        if there != [(part.shape[1:], np.dtype(part.dtype).kind) for part in parts]:
             raise ValueError("the checkpoint is of another run, or of another version of pcces: start the run again")
     return rebuilt(template, [np.stack([checkpoint.state[j] for checkpoint in kept]) for j in range(len(parts))])

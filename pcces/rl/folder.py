@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -37,10 +38,11 @@ from pcces.support.schema import (
     several,
     whole,
 )  # fmt: skip
-from pcces.support.text import printable
+from pcces.support.text import printable, short
 
 COLUMNS = ("iteration", "return", "entropy", "length", "steps", "seconds")  # of every run's metrics, among others
-MOST_METRICS, MOST_POLICY = 1 << 30, 256 << 20  # bytes
+FAR = 4.0  # standard errors
+MOST_JSON, MOST_METRICS, MOST_POLICY = 2 << 20, 128 << 20, 256 << 20  # bytes
 
 # What the files of a run must hold, wherever they come from.
 CONFIG = {
@@ -77,7 +79,7 @@ def read_config(path: Path) -> dict[str, Any]:
     file = path / "config.json"
     if not file.exists():
         raise FileNotFoundError(f"{path} is not a run folder: it has no config.json")
-    config = storage.read_json(file)
+    config = storage.read_json(file, MOST_JSON)
     try:
         check(config, CONFIG, needed=NEEDED)
         check(config["settings"], SETTINGS, "settings", set(SETTINGS) - {"discount"})
@@ -96,26 +98,35 @@ def read_metrics(path: Path) -> Metrics:
     if not path.exists():
         raise FileNotFoundError(f"{path} is missing")
     try:
-        lines = list(csv.reader(io.StringIO(storage.read_text(path, MOST_METRICS), newline="")))
-        if not lines:
-            raise ValueError("it is empty")
-        head, *rows = [printable(name) for name in lines[0]], *lines[1:]
-        if not head and not rows:  # as it is written before the first iteration
-            return {name: [] for name in COLUMNS}
-        if missing := [name for name in COLUMNS if name not in head]:
-            raise ValueError(f"it lacks the columns {', '.join(missing)}")
-        if any(len(row) != len(head) for row in rows):
-            raise ValueError(f"not every line has {len(head)} numbers")
-        return {name: [float(row[i]) for row in rows] for i, name in enumerate(head)}
+        with io.TextIOWrapper(storage.opened(path, MOST_METRICS), encoding="utf-8", newline="") as file:
+            return _columns(csv.reader(file))
     except (ValueError, csv.Error) as error:
         raise ValueError(f"{path} is damaged ({error})") from error
+
+
+def _columns(lines: Iterator[list[str]]) -> Metrics:
+    first = next(lines, None)
+    if first is None:
+        raise ValueError("it is empty")
+    head = [printable(name) for name in first]
+    columns: Metrics = {name: [] for name in head or COLUMNS}  # without names before the first iteration
+    if missing := [name for name in COLUMNS if name not in columns]:
+        raise ValueError(f"it lacks the columns {', '.join(missing)}")
+    if len(columns) < len(head):
+        raise ValueError("it has two columns of one name")
+    for row in lines:  # one after the other: as text they take three times as much
+        if len(row) != len(head):
+            raise ValueError(f"not every line has {len(head)} numbers")
+        for name, number in zip(head, row):
+            columns[name].append(float(number))
+    return columns
 
 
 def read_certificate(path: Path, problem: Problem) -> tuple[Certificate, dict[str, Any]]:
     """certificate.json: the certificate and the means over its episodes; a missing or damaged one is an error that says so."""
     if not path.exists():
         raise FileNotFoundError(f"{path} is missing")
-    said = storage.read_json(path)
+    said = storage.read_json(path, MOST_JSON)
     try:
         check(said, CERTIFICATE, needed={"certificate", "fresh_episodes"})
         stated, final = said["certificate"], said["fresh_episodes"]
@@ -128,9 +139,21 @@ def read_certificate(path: Path, problem: Problem) -> tuple[Certificate, dict[st
             raise ValueError("it is about other limits than config.json's")
         if certificate.holds and not all(bound <= certificate.tolerance for bound in certificate.upper_bounds):
             raise ValueError("it says that limits hold, and has bounds that do not")
+        if certificate.holds and _contradicted(problem, final):
+            raise ValueError("it says that limits hold, and its episodes are far from keeping them")
     except (ValueError, TypeError) as error:
         raise ValueError(f"{path} is damaged ({error})") from error
     return certificate, final
+
+
+def _contradicted(problem: Problem, final: dict[str, Any]) -> bool:
+    """Whether the means of a certificate's own episodes are so far beyond their limits that it cannot be about these."""
+    means = [*zip(final["costs"], final["costs_error"]), *[(final["entropy"], final["entropy_error"])] * 2]
+    over = [
+        mean - limit.value if limit.at_most else limit.value - mean for limit, (mean, _) in zip(problem.limits, means)
+    ]
+    on_means = [limit.kind == "mean" for limit in problem.limits]
+    return any(far > FAR * error for far, (_, error), mean in zip(over, means, on_means) if mean)
 
 
 def _others(said: dict[str, Any], problem: Problem) -> bool:
@@ -150,7 +173,7 @@ def read_policy(path: Path, task: str, shape: Policy) -> First:
     """policy.npz: the policy of a task, its normalisation and critics; a damaged one, or another's, is an error that says so."""
     arrays, data = storage.load(path, "policy", MOST_POLICY)
     if data.get("task") != task:
-        raise ValueError(f"the policy in {path} is of {data.get('task')}, but config.json says {task}")
+        raise ValueError(f"the policy in {path} is of {short(data.get('task'))}, but config.json says {short(task)}")
     for name, size in (("x", shape.size), ("mean", shape.observation_size), ("std", shape.observation_size)):
         array = arrays.get(name)
         if array is None or array.dtype.kind != "f" or array.shape != (size,) or not np.isfinite(array).all():

@@ -24,6 +24,7 @@ Array = Any
 
 NARROW = 32  # inputs up to which a population's layer is summed term by term: 4 times as fast as small products
 FEW = 8  # rows up to which sums over rows are written out
+MOST_PARAMETERS = 1 << 28  # a gigabyte
 LOG_STD = (-5.0, 2.0)  # limits of the Gaussian head's log standard deviation
 
 
@@ -50,6 +51,8 @@ class Policy:
     def __post_init__(self) -> None:
         if not all(isinstance(width, int) and width > 0 for width in self.hidden):
             raise ValueError(f"hidden must be positive layer widths such as (64, 64), got {self.hidden!r}")
+        if self.size > MOST_PARAMETERS:
+            raise ValueError(f"a policy with the layers {self.hidden} has {self.size:,} parameters; give smaller ones")
 
     @property
     def discrete(self) -> bool:

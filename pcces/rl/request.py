@@ -177,6 +177,8 @@ class Request:
 
     def _settings(self, task: Task | Simulator, engine: str, entropy_bounds: tuple[float, float] | None) -> Any:
         given = dict(self.settings)
+        if self.steps is not None and not 1 <= self.steps < 2**53:
+            raise ValueError(f"steps must be a number of environment steps, such as 1e6, got {self.steps!r}")
         if self.steps is not None and self.iterations is not None:
             raise ValueError("give iterations or steps (of the environment), not both: each says how long to train")
         if self.iterations is not None:
@@ -224,8 +226,6 @@ def affordable(settings: Any, task: Task | Simulator, steps: float) -> int:
     >>> affordable(BatchSettings(epoch_steps=30_000), make("CartSafe-v0"), 9e6)
     300
     """
-    if not (math.isfinite(steps) and steps >= 1):
-        raise ValueError(f"steps must be a number of environment steps, such as 1e6, got {steps!r}")
     each = settings.iteration_steps(task)
     if steps < each:
         raise ValueError(f"steps={steps:.0f} is less than an iteration takes, which is {each} steps; give more")

@@ -41,6 +41,7 @@ def check_common(settings: Any) -> None:
         value = plain(getattr(settings, field.name))
         wanted, fits = KINDS[field.type]
         need(fits(value), f"{field.name} must be {wanted}, got {value!r}")
+        need(not isinstance(value, int) or abs(value) < 2**31, f"{field.name} must be below 2^31, got {value!r}")
         object.__setattr__(settings, field.name, value)
     need(settings.iterations >= 1, f"iterations must be at least 1, got {settings.iterations}")
     least = int(not isinstance(settings, BatchSettings))

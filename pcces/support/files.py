@@ -14,12 +14,13 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from pcces.support.schema import cleaned
-from pcces.support.text import printable
+from pcces.support.text import short
 
 _HEADER = "__pcces__"
 MOST = 4 << 30  # bytes that the arrays of a file may take
 UNPACKED = 64 << 20  # bytes that compressed ones may take, where the file itself is smaller: ours are not compressed
-MOST_TEXT = 64 << 20
+MOST_TEXT = 16 << 20  # lists of lists take fifty times as much when they are read
+MOST_HEADER = 4 << 20  # bytes that may come of a compressed header, likewise
 MOST_ARRAYS = 100_000
 PLAIN = "biufU"  # kinds of arrays: truth values, whole and real numbers, text; no objects
 
@@ -37,8 +38,8 @@ def write_atomically(path: str | Path, data: bytes) -> None:
         os.replace(temporary, path)
     except BaseException as error:
         temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.errno is not None:
-            error.filename, error.filename2 = str(path), None  # what could not be written; a full disk names no file
+        if isinstance(error, OSError) and error.errno is not None:  # a full disk names no file
+            raise type(error)(error.errno, error.strerror, str(path)) from error
         raise
 
 
@@ -115,18 +116,21 @@ def load(path: str | Path, kind: str, most: int = MOST) -> tuple[dict[str, np.nd
         except Exception as error:  # a damaged file can fail in more ways than zipfile, zlib and NumPy have names for
             raise ValueError(f"{path} is not a file written by pcces, or it is damaged ({error})") from error
     if found != kind:
-        raise ValueError(f"{path} holds a {printable(found)}, not a {kind}")
+        raise ValueError(f"{path} holds a {short(found)}, not a {kind}")
     return arrays, data
 
 
 def _check_sizes(file: BinaryIO, most: int) -> None:
     """That the arrays are plain, and as large as they say and no larger: a small file can say that it holds terabytes."""
-    most = min(most, max(os.fstat(file.fileno()).st_size, UNPACKED))
+    there = os.fstat(file.fileno()).st_size
+    most = min(most, max(there, UNPACKED))
     with zipfile.ZipFile(file) as archive:
         entries = archive.infolist()
         total = sum(entry.file_size for entry in entries)  # more than this is never unpacked
         if total > most or len(entries) > MOST_ARRAYS:
             raise ValueError(f"its {len(entries)} arrays would take {total:,} bytes")
+        if any(entry.filename == f"{_HEADER}.npy" and entry.file_size > max(there, MOST_HEADER) for entry in entries):
+            raise ValueError("its header is larger than makes sense")
         for entry in entries:
             with archive.open(entry) as stream:
                 version = np.lib.format.read_magic(stream)

@@ -39,17 +39,19 @@ def alone_in(folder: str | Path) -> Iterator[None]:
     path.parent.mkdir(parents=True, exist_ok=True)
     file = _taken(path)
     try:
-        file.seek(0)
-        file.truncate()
-        file.write(f"{os.getpid()} on {socket.gethostname()}\n")
-        file.flush()
+        with contextlib.suppress(OSError):  # what stands in it is for people, and a full disk stops us soon enough
+            file.seek(0)
+            file.truncate()
+            file.write(f"{os.getpid()} on {socket.gethostname()}\n")
+            file.flush()
         yield
     finally:
         with contextlib.suppress(OSError):
             if sys.platform == "win32":  # an open file cannot be removed there
                 file.close()
             path.unlink()
-        file.close()
+        with contextlib.suppress(OSError):
+            file.close()
 
 
 def check_free(folder: str | Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from pcces.support.text import printable
+from pcces.support.text import printable, short
 
 LARGEST = 1e300  # a number above it overflows in sums
 LONGEST = 10_000  # letters of a name
@@ -64,17 +64,12 @@ def check(data: Any, kinds: Mapping[str, Kind], what: str = "", needed: set[str]
     """
     inside = f"{what}." if what else ""
     if not isinstance(data, dict):
-        raise ValueError(f"{what or 'it'} must be names with values, got {_short(data)}")  # noqa: TRY004 (wrong content)
+        raise ValueError(f"{what or 'it'} must be names with values, got {short(repr(data))}")  # noqa: TRY004 (wrong content)
     if missing := (set(kinds) if needed is None else needed) - set(data):
         raise ValueError(f"it lacks {', '.join(sorted(inside + name for name in missing))}")
     for name, kind in kinds.items():
         if name in data and not kind.fits(data[name]):
-            raise ValueError(f"{inside}{name} must be {kind.words}, got {_short(data[name])}")
-
-
-def _short(value: Any) -> str:
-    text = printable(repr(value))
-    return text if len(text) <= 80 else f"{text[:77]}..."
+            raise ValueError(f"{inside}{name} must be {kind.words}, got {short(repr(data[name]))}")
 
 
 def cleaned(data: Any, depth: int = 0) -> Any:

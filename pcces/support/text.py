@@ -57,3 +57,13 @@ def printable(text: object) -> str:
     a\\x1b[31mb\\nCERTIFIED\\u202e
     """
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
+
+
+def short(text: object, most: int = 80) -> str:
+    """The text, printable, and cut off where it is longer than anybody reads.
+
+    >>> short("a" * 100, most=10), short("a\\n")
+    ('aaaaaaa...', 'a\\\\n')
+    """
+    whole = printable(str(text)[: most + 1])
+    return whole if len(whole) <= most else f"{whole[: most - 3]}..."
