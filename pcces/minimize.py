@@ -55,8 +55,8 @@ def minimize(
     `fun(x)` returns a float, or a pair (f, c) when one simulation gives objective and constraints (c <= 0 is feasible; numbers,
     or a dictionary that names them); with `common_random_numbers=True` it is called as fun(x, rng). `constraints` are
     callables c(x) <= 0 or SciPy's, of any form (in its dictionaries "ineq" means >= 0, as there). Bounds and linear constraints
-    are kept by projection: fun is never called outside the bounds. `equalities` names the c of the pair that must be 0, not <= 0. An exception, nan or inf
-    is a failed evaluation: infeasible, counted, never fatal. A first call that returns no number is a mistake, and raises
+    are kept by projection: fun is never called outside the bounds. `equalities` names the c of the pair that must be 0, not <= 0. An exception, nan, inf
+    or a number beyond 1e100 is a failed evaluation: infeasible, counted, never fatal. A first call that returns no number is a mistake, and raises
     TypeError.
 
     Bounds are pairs or SciPy's, and `pcces.Integer(low, high)`, `pcces.Log(low, high)`, `pcces.Choice("a", "b")` are bounds,
@@ -65,7 +65,8 @@ def minimize(
 
     `workers`: how many processes evaluate (an integer; -1: one a core), or a map-like callable, or an executor. With
     `engine="ray"` they are actors of the Ray cluster at `ray_address` (None: one on this machine). A worker that dies is
-    replaced and its evaluations are repeated; an evaluation that takes longer than `timeout` seconds has failed.
+    replaced, and what it was evaluating is evaluated again, which counts (`message` says how often; only the certificate's samples
+    may so exceed `max_evaluations`); an evaluation that takes longer than `timeout` seconds has failed.
     `vectorized=True` hands fun all points at once (k, n) and wants f (k,) or (f, c) with c (k, m).
     `max_evaluations` (default 2000 n) counts every call, the certificate's included. `callback(result)` is called once an
     iteration; returning True or raising StopIteration ends the search. Further options: `pcces.Options`.

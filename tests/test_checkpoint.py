@@ -143,10 +143,10 @@ def test_an_interrupt_brings_the_best_so_far(error, tmp_path):
 def test_ctrl_c_waits_until_what_was_evaluated_is_told(monkeypatch):
     tell = pcces.Optimizer.tell
 
-    def interrupted(self, *told):
+    def interrupted(self, *told, **repeated):
         if self.state.budget.evaluations > 50:
             os.kill(os.getpid(), signal.SIGINT)  # in the middle of it
-        tell(self, *told)
+        tell(self, *told, **repeated)
 
     monkeypatch.setattr(pcces.Optimizer, "tell", interrupted)
     with pytest.raises(KeyboardInterrupt) as caught:

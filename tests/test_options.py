@@ -1,5 +1,6 @@
 """Every option changes what it says it changes. The last test checks that none is without a test here."""
 
+import math
 from dataclasses import fields
 
 import numpy as np
@@ -238,6 +239,20 @@ def test_samples_and_samples_max():
     for wrong in (0, "rice"):
         with pytest.raises(ValueError, match="samples must be a positive integer, 'race' or 'accuracy'"):
             make_options(samples=wrong)
+
+
+@pytest.mark.parametrize("number", [5, np.int64(5), np.int16(5), 5.0, np.float32(5)], ids=lambda v: type(v).__name__)
+def test_counts_of_any_type_are_counts(number):
+    opt = pcces.Optimizer([1.0, 1.0], samples=number, max_iterations=number, max_evaluations=100 * number, rng=0)
+    assert len(opt.ask()) == 5 == opt.options.max_iterations and opt.search.max_evaluations == 500
+    assert "samples = 5: a fixed N_k" in opt.lost_assumptions[0]
+
+
+@pytest.mark.parametrize("name", ["samples", "samples_max", "population", "max_iterations", "max_evaluations"])
+@pytest.mark.parametrize("wrong", [2.5, math.inf, math.nan, "5"])
+def test_half_a_count_is_refused(name, wrong):
+    with pytest.raises(ValueError, match=f"{name} must be a (whole number|positive)"):
+        pcces.Optimizer([1.0, 1.0], **{name: wrong})
 
 
 def test_the_cap_on_samples_may_be_any_number():

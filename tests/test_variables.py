@@ -223,6 +223,13 @@ def test_without_x0_the_search_starts_in_the_middle():
             pcces.Optimizer(bounds=bounds)
 
 
+def test_a_choice_may_be_of_many():
+    assert len(pcces.Choice(*range(100_000)).options) == 100_000
+    for same in ((1, 2, 1.0), ([1], [2], [1])):
+        with pytest.raises(ValueError, match="different options"):
+            pcces.Choice(*same)
+
+
 def test_a_search_with_names_resumes_to_the_same_bits(tmp_path):
     def finish(opt, save):
         while not opt.stop():

@@ -167,6 +167,15 @@ class Variables:
             values[name] = kind.options[int(number)] if isinstance(kind, Choice) else int(number) if whole else number
         return NamedPoint(values, np.array(numbers))
 
+    def allowed(self, numbers: np.ndarray) -> bool:
+        """Whether these are points within the bounds, whole where they must be."""
+        for kind, column in zip(self.kinds, numbers.T):
+            low, high = (0, len(kind.options) - 1) if isinstance(kind, Choice) else (kind.low, kind.high)
+            whole = not isinstance(kind, Integer | Choice) or np.all(column == np.rint(column))
+            if not (whole and np.all((low <= column) & (column <= high))):
+                return False
+        return True
+
     def all_shown(self, numbers: np.ndarray) -> Any:
         """Points, one a row, as the user sees them: an array, or a list of dictionaries."""
         rows = [self.shown(row) for row in numbers]
@@ -248,6 +257,8 @@ class Variables:
         """What `plain_data` gave."""
         kinds = []
         for name, *given in data["kinds"]:
+            if name == "Choice" and not all(isinstance(option, PLAIN) for option in given):
+                raise ValueError("choices are of texts and numbers")
             if name != "Choice":
                 given[:2] = interval(given[:2])
             kinds.append(KINDS[name](*given))

@@ -19,6 +19,7 @@ import numpy as np
 
 from pcces.blackbox.batch import Batch
 from pcces.blackbox.naming import names_of, rearranged
+from pcces.core.estimation import FARTHEST
 from pcces.engines.pool import Lost, Pool, Watchdog
 
 Function = Callable[..., Any]
@@ -57,6 +58,8 @@ class UserFunctions:
                 return Evaluation(f, None)
             parts = [c, *(constraint_values(g(x.copy())) for g in self.constraints)]
             names = self._names(value, [part.size for part in parts])
+            if (most := max(abs(f), *(float(np.abs(part).max(initial=0.0)) for part in parts))) > FARTHEST:
+                return Evaluation(np.nan, None, f"a value of {most:.3g}, which is beyond {FARTHEST:g}")
             return Evaluation(f, np.concatenate([part for part in parts if part.size] or parts), names=names)
         except WrongReturnError as error:
             return Evaluation(np.nan, None, f"TypeError: {error}", wrong=True)
@@ -160,7 +163,7 @@ class Evaluator:
 
     `workers` and `engine`: an integer asks for so many processes of this machine (-1: one a core), or with `engine="ray"`
     for so many actors of a Ray cluster (None: one a CPU it has) at `ray_address`, or on this machine. A worker that dies is
-    replaced and its evaluations are repeated. One that takes longer than `timeout` seconds has failed. `workers` may also be
+    replaced, and what it was evaluating is evaluated again: `repeated` says how often, for `tell`. One that takes longer than `timeout` seconds has failed. `workers` may also be
     a map-like callable or an executor.
 
     >>> from pcces import Optimizer
@@ -206,6 +209,7 @@ class Evaluator:
         self.constraints = -1  # unknown until an evaluation succeeds
         self.names: tuple[str, ...] = ()  # what they are called, then
         self.last_error = ""
+        self.repeated = 0  # evaluations of the last batch that were made again, because their worker died
         self._first = True
         self._pool: Pool | None = None
         self._map: Callable[..., Any] = map
@@ -242,13 +246,16 @@ class Evaluator:
 
         return LocalPool(recipe, cores() if workers is not None and workers < 0 else workers or 1)
 
-    def __call__(self, batch: Batch) -> tuple[np.ndarray, np.ndarray | None]:
-        """f (k,) and c (k, m); c is None while no evaluation has succeeded yet."""
+    def __call__(self, batch: Batch, spare: float = math.inf) -> tuple[np.ndarray, np.ndarray | None]:
+        """f (k,) and c (k, m); c is None while no evaluation has succeeded yet.
+
+        At most `spare` evaluations are made again if workers die; others that a worker took down with it have failed.
+        """
         if self.vectorized:
             return self._whole(batch)
         tasks = list(zip(batch.points, batch.seeds))
         pool = self._pool
-        evaluations = list(self._map(self.functions, tasks)) if pool is None else self._on_workers(pool, tasks)
+        evaluations = list(self._map(self.functions, tasks)) if pool is None else self._on_workers(pool, tasks, spare)
         if self._first and evaluations[0].wrong:
             raise TypeError(evaluations[0].error.removeprefix("TypeError: "))
         self._first = False
@@ -276,9 +283,12 @@ class Evaluator:
             raise ValueError(f"fun returned constraints called {', '.join(names)}, before {', '.join(self.names)}")
         return c[rearranged(names, self.names)]
 
-    def _on_workers(self, pool: Pool, tasks: list[PointAndSeed]) -> list[Evaluation]:
+    def _on_workers(self, pool: Pool, tasks: list[PointAndSeed], spare: float) -> list[Evaluation]:
         size = max(1, len(tasks) // (4 * max(1, pool.workers)))
-        return self._worker.join(pool.map([tasks[i : i + size] for i in range(0, len(tasks), size)]))
+        before, pool.repeats.left = pool.repeats.made, spare
+        results = pool.map([tasks[i : i + size] for i in range(0, len(tasks), size)])
+        self.repeated = pool.repeats.made - before
+        return self._worker.join(results)
 
     def _whole(self, batch: Batch) -> tuple[np.ndarray, np.ndarray | None]:
         try:

@@ -67,11 +67,11 @@ def ask_and_tell(
     ):
         while not optimizer.stop():
             batch, began = optimizer.ask(), time.monotonic()
-            outputs = evaluate(batch)
+            outputs = evaluate(batch, optimizer.spare(batch))
             took = time.monotonic() - began
             with uninterrupted():
                 optimizer.name_constraints(evaluate.names)
-                optimizer.tell(batch, *outputs)
+                optimizer.tell(batch, *outputs, repeated=evaluate.repeated)
                 if keeper is not None:
                     keeper(took)
             if show is not None:

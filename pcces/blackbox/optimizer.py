@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -13,13 +14,14 @@ import numpy as np
 import scipy
 
 from pcces.blackbox.batch import Batch, Streams
-from pcces.blackbox.evaluations import Evaluations
+from pcces.blackbox.evaluations import Evaluations, within_reach
 from pcces.blackbox.models.archive import Archive
 from pcces.blackbox.naming import rearranged
-from pcces.blackbox.options import MODEL_DIMENSION, check_names, chosen_options, lost_assumptions, read_strategy
+from pcces.blackbox.options import MODEL_DIMENSION, check_names, chosen_options, count, lost_assumptions, read_strategy
 from pcces.blackbox.search import PHASES, Search
 from pcces.blackbox.space import Space
 from pcces.blackbox.state import Accepted, Budget, Constraints, RunState, SearchState
+from pcces.blackbox.trial import LEAST
 from pcces.core import algorithm
 from pcces.core.estimation import Estimate, NoiseLevel, estimate, pool
 from pcces.core.limits import Mean
@@ -74,9 +76,9 @@ class Optimizer:
         self.equalities = tuple(int(i) for i in equalities)
         linear = [linear] if isinstance(linear, scipy.optimize.LinearConstraint) else list(linear)
         self.space = space = Space(x0, bounds, linear, scale, integrality)
-        max_evaluations = 2000 * space.n if max_evaluations is None else int(max_evaluations)
-        if max_evaluations < 1:
-            raise ValueError(f"max_evaluations must be at least 1, got {max_evaluations}")
+        max_evaluations = 2000 * space.n if max_evaluations is None else count(max_evaluations)
+        if not isinstance(max_evaluations, int) or max_evaluations < 1:
+            raise ValueError(f"max_evaluations must be a whole number of at least 1, got {max_evaluations!r}")
         if not 0.5 <= confidence < 1:
             raise ValueError(f"confidence must lie in [0.5, 1), got {confidence}")
         chosen, later = chosen_options(strategy, preset, options, space.n, max_evaluations, bool(self.equalities))
@@ -141,9 +143,12 @@ class Optimizer:
             self._asked = PHASES[self.state.phase].ask(self.search)
         return self._asked
 
-    def tell(self, batch: Batch, f: Any, c: Any = None) -> None:
-        """Report f (k,) and c (k, m) for the points of the batch just asked for; nan or inf marks a failed evaluation.
-        `c` may be a dictionary: a name and k values a constraint."""
+    def tell(self, batch: Batch, f: Any, c: Any = None, repeated: int = 0) -> None:
+        """Report f (k,) and c (k, m) for the points of the batch just asked for; nan, inf or a number
+        beyond 1e100 marks a failed evaluation. `c` may be a dictionary: a name and k values a constraint.
+
+        `repeated`: how many of them were made again, because a worker died (`Evaluator.repeated`): they count, too.
+        """
         asked = self._ask()
         if isinstance(c, Mapping):
             names = tuple(map(str, c))
@@ -153,8 +158,9 @@ class Optimizer:
             raise ValueError(f"told batch {batch.number}, but batch {asked.number} is the one that was asked for last")
         outputs = self._outputs(f, c, len(asked.seeds))
         budget = self.state.budget
-        budget.left -= len(outputs)
-        budget.evaluations += len(outputs)
+        budget.left -= len(outputs) + repeated
+        budget.evaluations += len(outputs) + repeated
+        budget.repeated += repeated
         budget.failures += int((~np.isfinite(outputs[:, 0])).sum())
         budget.batches += 1
         self._asked = None
@@ -188,14 +194,14 @@ class Optimizer:
 
     def _outputs(self, f: Any, c: Any, k: int) -> np.ndarray:
         """(f, inequalities, equalities both ways) as rows; failed evaluations are rows of +inf."""
-        f = np.asarray(f, dtype=float)
+        f = within_reach(np.asarray(f, dtype=float))
         if f.shape != (k,):
             raise ValueError(f"f must have shape ({k},), one value a point, got {f.shape}")
         m, equal = self.state.constraints.number, self.state.constraints.equal
         c_given = c is not None or bool(np.any(np.isfinite(f)))
         c = np.full((k, max(m, 0)), np.nan if m > 0 and not np.any(np.isfinite(f)) else 0.0) if c is None else c
         boolean = np.asarray(c).dtype == bool
-        c = np.asarray(c, dtype=float)
+        c = within_reach(np.asarray(c, dtype=float))
         c = c[:, None] if c.ndim == 1 and len(c) == k else c
         if c.ndim != 2 or len(c) != k:
             raise ValueError(f"c must have shape ({k}, number of constraints), got {c.shape}")
@@ -255,10 +261,16 @@ class Optimizer:
             start.estimate = Estimate(start.estimate.n, np.full(width, np.inf), np.zeros(width))
         return equal
 
+    def spare(self, batch: Batch) -> float:
+        """How many evaluations of a batch may be made again if workers die. The certificate needs all of its samples."""
+        if batch.phase == "certify":
+            return math.inf
+        return max(0, self.state.budget.left - len(batch) - LEAST - 2)
+
     @property
     def evaluations_left(self) -> int:
         """How many evaluations the budget still holds."""
-        return self.state.budget.left
+        return max(0, self.state.budget.left)  # workers that die may take more than there is
 
     # -- the answer --------------------------------------------------------------------------------------------------------
 

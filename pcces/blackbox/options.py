@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from numbers import Real
 from typing import Any
-
-import numpy as np
 
 from pcces import strategies
 from pcces.blackbox.habits import ELSEWHERE
 from pcces.core.algorithm import Rule
+from pcces.core.estimation import FARTHEST
 from pcces.core.limits import PLAIN, CVaR, Limit, Mean, Quantile, as_limit, to_dict
 from pcces.strategies import SHAPINGS, Strategy
 from pcces.support.text import suggestion
@@ -21,6 +21,39 @@ CMA_DIMENSION = 200  # up to here an n x n covariance is cheap
 NAMED: dict[str, Callable[[], Strategy]] = {
     "cma": strategies.cma, "guided": strategies.guided, "gaussian": strategies.gaussian, "asebo": strategies.asebo
 }  # fmt: skip
+
+
+PLAIN_KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {  # of options: what they must be, and whether they are
+    "float": ("a number", lambda v: _is_number(v)),
+    "bool": ("True or False", lambda v: isinstance(v, int) and v in (0, 1)),
+    "tuple[float, int]": (
+        "a pair, how much more is allowed at the start and the iterations until it is gone",
+        lambda v: isinstance(v, tuple | list) and len(v) == 2 and 0 <= v[0] < math.inf and v[1] > 0,
+    ),
+}
+COUNTS = ("population", "max_iterations", "samples_max")
+
+
+def _is_number(value: Any) -> bool:
+    """Also an infinite one, but none beyond what a search can hold."""
+    size: Any = abs(value) if isinstance(value, Real) else math.nan
+    return bool(size <= FARTHEST or size == math.inf)
+
+
+def plain_number(value: Any) -> Any:
+    """A number of an array library as Python has it; anything else as it is."""
+    return value.item() if getattr(value, "ndim", None) == 0 and hasattr(value, "item") else value
+
+
+def count(value: Any) -> Any:
+    """A whole number as Python has it, also where somebody gives a float; anything else as it is.
+
+    >>> import numpy as np
+    >>> count(1e4), count(np.int64(5)), count(2.5), count("race")
+    (10000, 5, 2.5, 'race')
+    """
+    value = plain_number(value)
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 class TheoryWarning(UserWarning):
@@ -80,6 +113,14 @@ class Options:
             if not good:
                 raise ValueError(what)
 
+        for field in fields(self):
+            value, kind = getattr(self, field.name), field.type.removesuffix(" | None")
+            if value is not None and kind in PLAIN_KINDS:
+                words, good = PLAIN_KINDS[kind]
+                need(good(value), f"{field.name} must be {words}, got {value!r}")
+        for name in COUNTS:
+            value = getattr(self, name)
+            need(value is None or isinstance(value, int), f"{name} must be a whole number, got {value!r}")
         for name in ("sigma0", "sigma_es0", "kappa", "d_max", "rho", "eps_f", "eps_v", "max_iterations", "samples_max"):
             value = getattr(self, name)
             need(value is None or 0 < value < math.inf, f"{name} must be a positive number, got {value}")
@@ -113,8 +154,9 @@ class Options:
         for name, allowed in choices.items():
             value = getattr(self, name)
             need(value in allowed, f"{name} must be one of {', '.join(allowed)}, got {value!r}")
-        good_samples = self.samples in ("race", "accuracy") if isinstance(self.samples, str) else self.samples >= 1
-        need(good_samples, f"samples must be a positive integer, 'race' or 'accuracy', got {self.samples!r}")
+        samples = self.samples
+        good_samples = samples in ("race", "accuracy") or (isinstance(samples, int) and samples >= 1)
+        need(good_samples, f"samples must be a positive integer, 'race' or 'accuracy', got {samples!r}")
 
     @property
     def rule(self) -> Rule:
@@ -130,7 +172,7 @@ class Options:
 
 def _are_ranges(given: Any) -> bool:
     try:
-        return all(-math.inf < low < high < math.inf for low, high in given)
+        return all(-FARTHEST <= low < high <= FARTHEST for low, high in given)
     except (TypeError, ValueError):
         return False
 
@@ -189,7 +231,8 @@ def make_options(preset: str = "default", **given: Any) -> Options:
     if preset not in PRESETS:
         raise ValueError(f"unknown preset {preset!r}; there are {', '.join(PRESETS)}")
     check_names(given)
-    plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}
+    plain = {name: plain_number(value) for name, value in given.items()}
+    plain |= {name: count(plain[name]) for name in (*COUNTS, "samples") if name in plain}
     if plain.get("limits") is not None:
         several = isinstance(plain["limits"], Sequence) and not isinstance(plain["limits"], str)
         plain["limits"] = tuple(map(as_limit, plain["limits"] if several else [plain["limits"]]))

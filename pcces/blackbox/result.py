@@ -151,14 +151,14 @@ class Violations(NamedTuple):
             return "no evaluation was over a limit"
         i = int(np.argmax(self.worst))
         return (
-            f"{self.evaluations} evaluations ({100 * self.share:.2g} %) were over a limit, by at most "
+            f"{self.evaluations} evaluations ({100 * self.share:.3g} %) were over a limit, by at most "
             f"{self.worst[i]:.3g} ({called(i, self.names)})"
         )
 
 
 def _violations(search: Search) -> Violations:
     state, constraints = search.state, search.state.constraints
-    good = state.budget.evaluations - state.budget.failures
+    good = state.budget.evaluations - state.budget.failures - state.budget.repeated
     worst = np.maximum(state.seen.worst, 0.0) if constraints.number > 0 else np.zeros(0)
     if constraints.number > 0:
         worst = constraints.by_user(worst)
@@ -204,7 +204,10 @@ def _verdict(
     search: Search, fun: float, certificate: Certificate, violations: Violations, improvement: Improvement
 ) -> tuple[int, str]:
     state, budget, answer = search.state, search.state.budget, search.state.test.answer
-    failures = f"; {budget.failures} of {budget.evaluations} evaluations failed" if budget.failures else ""
+    made = budget.evaluations - budget.repeated
+    failures = f"; {budget.failures} of {made} evaluations failed" if budget.failures else ""
+    if budget.repeated:
+        failures = f"; evaluations made again because their worker died: {budget.repeated}{failures}"
     failures = f"; {violations}{failures}" if violations.evaluations else failures
     if search.options.deterministic and state.noise.present:
         failures = f"; evaluations were stated to have no noise, but differ at the same point{failures}"

@@ -14,6 +14,7 @@ import scipy
 
 from pcces.blackbox.coding import as_point, middle, read_variables
 from pcces.blackbox.models.qp import project_polyhedron
+from pcces.core.estimation import FARTHEST
 from pcces.support.jsonable import interval
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ class Space:
             x0 = x0.astype(float)
         if not np.all(np.isfinite(x0)):
             raise ValueError(f"x0 holds nan or inf at position {int(np.flatnonzero(~np.isfinite(x0))[0])}")
+        if np.any(np.abs(x0) > FARTHEST):
+            raise ValueError(f"x0 holds numbers beyond {FARTHEST:g}, whose squares nothing can hold: give other units")
         lower, upper = _read_bounds(bounds, x0.size)
         x0 = _started_inside(x0, lower, upper)
         self.n, self.dtype = x0.size, x0.dtype
@@ -62,7 +65,7 @@ class Space:
         with np.errstate(invalid="ignore"):
             width = np.where(finite & (self.upper > self.lower), self.upper - self.lower, np.maximum(np.abs(x0), 1.0))
         self.scale = np.broadcast_to(width if scale is None else np.asarray(scale, dtype=float), x0.shape)
-        if np.any(~np.isfinite(self.scale) | (self.scale <= 0)):
+        if np.any(~(self.scale <= FARTHEST) | (self.scale <= 0)):
             raise ValueError("scale must hold positive numbers: the typical size of a change in each variable")
         self.scale = self.scale.astype(self.dtype)
         self.origin = np.where(finite, self.lower, x0).astype(self.dtype)
@@ -192,4 +195,4 @@ def _read_bounds(bounds: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
     lower, upper = (np.array(np.broadcast_to(np.asarray(side, dtype=float), n)) for side in (low, high))
     if np.any(np.isnan(lower) | np.isnan(upper)):
         raise ValueError("bounds hold nan; use -inf, inf or None for a side that is open")
-    return lower, upper
+    return np.where(lower < -FARTHEST, -np.inf, lower), np.where(upper > FARTHEST, np.inf, upper)

@@ -23,11 +23,13 @@ _no_rows = partial(np.zeros, (0, 0))
 
 @dataclass(eq=False)
 class Budget:
-    """Evaluations, in batches: so many are left and so many are made, of which some failed."""
+    """Evaluations, in batches: so many are left and so many are made, of which some failed, and some told nothing, for they
+    were made again."""
 
     left: int
     evaluations: int = 0
     failures: int = 0
+    repeated: int = 0
     batches: int = 0
 
 
@@ -268,6 +270,7 @@ def _put(group: Any, path: str, value: Any) -> Any:
 IN_FILES = {
     "phase": "phase", "message": "message", "converged": "converged", "f_scale": "f_scale", "ends": "ends",
     "batches": "budget.batches", "evaluations": "budget.evaluations", "failures": "budget.failures",
+    "repeated": "budget.repeated",
     "constraints": "constraints.number", "equal": "constraints.equal",
     "noisy": "noise.present", "noise": "noise.deviation", "jump": "noise.jump", "surprise": "surprise",
     "residuals": "residuals", "low": "seen.low", "high": "seen.high", "between": "seen.between",

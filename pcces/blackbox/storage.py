@@ -11,10 +11,12 @@ import scipy
 
 from pcces.blackbox.batch import Streams
 from pcces.blackbox.coding import Variables
+from pcces.blackbox.contents import check_arrays, check_dimension, check_header, words
 from pcces.blackbox.models.archive import Archive
 from pcces.core.limits import to_dict
 from pcces.support import files
 from pcces.support.jsonable import jsonable
+from pcces.support.trees import named_leaves
 
 if TYPE_CHECKING:
     from scipy.optimize import LinearConstraint
@@ -43,20 +45,43 @@ def save(optimizer: Optimizer, path: str | Path) -> None:
 
 
 def load(kind: type[Optimizer], path: str | Path) -> Optimizer:
-    """The search in a file that `save` wrote."""
+    """The search in a file that `save` wrote; a ValueError if the file is damaged, or makes no sense."""
     arrays, data = files.load(path, KIND)
+    try:
+        return _restored(kind, arrays, data)
+    except Exception as error:  # a stranger's file can be wrong in more ways than anybody has thought of
+        raise ValueError(f"{path} is not the file of a search, or it is damaged ({words(error)})") from error
+
+
+def _restored(kind: type[Optimizer], arrays: dict[str, np.ndarray], data: dict[str, Any]) -> Optimizer:
+    """The search that a file tells of."""
+    check_header(data, arrays)
     given = dict(data["arguments"])
-    options = given.pop("options")
+    options = dict(given.pop("options"))
     if options.get("constraint_range"):
         options["constraint_range"] = tuple(tuple(pair) for pair in options["constraint_range"])
+    if options.get("anneal"):
+        options["anneal"] = tuple(options["anneal"])
     if options.pop("noisy", None) is False:  # of an earlier version
         options["deterministic"] = True
     given["linear"] = [scipy.optimize.LinearConstraint(*parts) for parts in given["linear"]]
-    x0 = arrays["x0"]
+    x0, n = arrays["x0"], len(arrays["x0"])
     if isinstance(given["bounds"], dict):
         given["bounds"] = variables = Variables.from_data(given["bounds"])
-        x0 = variables.shown(x0)
+        x0, n = variables.shown(x0), variables.at[-1].stop
+    check_dimension(data, arrays, n)
     optimizer = kind(x0, **given, **options)
+    strategy = {name: np.asarray(leaf) for name, leaf in named_leaves(optimizer.state.run.strategy, "strategy").items()}
+    check_arrays(arrays, data["memory"], optimizer.space, strategy)
+    for name in ("constraint_range", "limits"):
+        stated = getattr(optimizer.options, name)
+        if stated is not None and data["memory"]["constraints"] not in (-1, len(stated)):
+            raise ValueError(f"it has {len(stated)} {name} for {data['memory']['constraints']} constraints")
+    named, points = optimizer.space.variables, arrays.get("evaluations_x", np.zeros((0, 0)))
+    if named is not None and points.size and not named.allowed(points):
+        raise ValueError("its table of evaluations has points outside the bounds")
+    if data["memory"].get("few") and optimizer.search.archive is None:
+        raise ValueError(f"it says that evaluations are few, where the strategy {given['strategy']} has no models")
     optimizer.search.streams = Streams(data["seed"])
     optimizer.state.restore(arrays, data["memory"])
     optimizer.state.constraints.given_names = tuple(map(str, data.get("constraint_names", ())))

@@ -83,9 +83,17 @@ class Choice:
     def __init__(self, *options: Any):
         if len(options) == 1 and isinstance(options[0], list | tuple):
             options = tuple(options[0])
-        if len(options) < 2 or any(a == b for i, a in enumerate(options) for b in options[:i]):
+        if len(options) < 2 or _repeated(options):
             raise ValueError(f"Choice needs at least two different options, got {options!r}")
         object.__setattr__(self, "options", options)
+
+
+def _repeated(options: tuple[Any, ...]) -> bool:
+    """Whether two of them are equal."""
+    try:
+        return len(set(options)) < len(options)
+    except TypeError:  # some cannot be hashed, and so must be compared with each other
+        return any(a == b for i, a in enumerate(options) for b in options[:i])
 
 
 Variable = Real | Integer | Log | Choice

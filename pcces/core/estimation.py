@@ -13,6 +13,8 @@ import numpy as np
 
 from pcces.core.arrays import Array, array_namespace
 
+FARTHEST = 1e100  # from zero: nothing could hold the squares of the squares of numbers beyond it
+
 
 class Estimate(NamedTuple):
     """The mean of `n` evaluations at one point, and the sum of squared deviations from it, per output."""

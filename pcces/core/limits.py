@@ -6,12 +6,13 @@ the command line (`--limit "off_centre: P(> 30) <= 0.05"`). The same four say wh
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+
+from pcces.core.estimation import FARTHEST
 
 ALLOWED = "'mean <= 25', 'P(> 30) <= 0.05', 'q0.95 <= 40' or 'CVaR0.1 <= 50'"
 
@@ -225,7 +226,7 @@ def from_dict(data: dict[str, Any]) -> Limit:
 
 def _finite(limit: Any, name: str) -> None:
     value = getattr(limit, name)
-    if isinstance(value, bool) or not _is_number(value) or not math.isfinite(value):
+    if isinstance(value, bool) or not _is_number(value) or not abs(value) <= FARTHEST:
         raise ValueError(f"{name} of {type(limit).__name__} must be a finite number, got {value!r}")
     object.__setattr__(limit, name, float(value))
 

@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any, Protocol
 
 DEATHS = 2  # workers a task may cost before it is cut or given up
@@ -47,11 +48,30 @@ class Lost:
     reason: str
 
 
+class Repeats:
+    """Parts of tasks that were run again so far, and how many more may be. A worker takes with it what it had done of its
+    task, and nobody knows how much that was: all of it is run again.
+    """
+
+    def __init__(self) -> None:
+        self.made = 0
+        self.left: float = inf
+
+    def take(self, parts: list[Any]) -> bool:
+        """Whether these may be run again; they count if so."""
+        if len(parts) > self.left:
+            return False
+        self.made += len(parts)
+        self.left -= len(parts)
+        return True
+
+
 class Pool(Protocol):
     """Runs tasks on workers."""
 
     replaced: int  # workers that died and were replaced so far
     traffic: int  # bytes sent and received so far
+    repeats: Repeats
 
     @property
     def workers(self) -> int:
@@ -97,9 +117,10 @@ class Watchdog:
 Recipe = Callable[[], Handler]
 
 
-def resolve(handler: Handler, task: Any, run: Callable[[list[Any]], list[Any]], reason: str) -> Any:
-    """What becomes of a task that took its workers down: its parts on their own, or Lost if it has none."""
+def resolve(handler: Handler, task: Any, run: Callable[[list[Any]], list[Any]], reason: str, repeats: Repeats) -> Any:
+    """What becomes of a task that took its workers down: its parts on their own, or Lost if it has none, or if nothing may
+    be run again."""
     parts = handler.parts(task)
     if len(parts) <= 1:
         return Lost(task, reason)
-    return handler.join(run(parts))
+    return handler.join(run(parts) if repeats.take(parts) else [Lost(part, reason) for part in parts])

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from pcces.engines.pool import DEATHS, Lost, PoolError, Recipe, resolve
+from pcces.engines.pool import DEATHS, Lost, PoolError, Recipe, Repeats, resolve
 from pcces.support.sending import needs_main
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -73,6 +73,7 @@ class LocalPool:
         self._stillborn = 0
         self.replaced = 0
         self.traffic = 0
+        self.repeats = Repeats()
         self._workers: list[_Worker] = []
         self._hire()
 
@@ -113,7 +114,7 @@ class LocalPool:
                         if number is None:
                             continue
                         deaths[number] += DEATHS if hung else 1
-                        if deaths[number] < DEATHS:
+                        if deaths[number] < DEATHS and self.repeats.take(self._here().parts(tasks[number])):
                             waiting.appendleft(number)
                         else:
                             deadly.append((number, reason))
@@ -129,7 +130,7 @@ class LocalPool:
             self._abandon()
             raise
         for number, reason in deadly:
-            results[number] = resolve(self._here(), tasks[number], self.map, reason)
+            results[number] = resolve(self._here(), tasks[number], self.map, reason, self.repeats)
         return results
 
     def _send(self, worker: _Worker, number: int, tasks: Sequence[Any], waiting: deque[int]) -> None:

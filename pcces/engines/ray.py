@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pcces.engines.pool import DEATHS, PoolError, Recipe, resolve
+from pcces.engines.pool import DEATHS, PoolError, Recipe, Repeats, resolve
 
 START_SECONDS = 60.0  # to wait for resources that are not there
 NO_CLUSTER = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
@@ -163,6 +163,7 @@ class RayPool:
         self._members: list[_Member] = []
         self.replaced = 0
         self.traffic = 0
+        self.repeats = Repeats()
         self._wait_for_members()
 
     @property
@@ -260,7 +261,7 @@ class RayPool:
                         self._dismiss(member)
                         self.replaced += 1
                         deaths[number] += 1
-                        if deaths[number] < DEATHS:
+                        if deaths[number] < DEATHS and self.repeats.take(self._here().parts(tasks[number])):
                             waiting.appendleft(number)
                         else:
                             deadly.append((number, f"worker died: {str(error).splitlines()[0]}"))
@@ -270,7 +271,7 @@ class RayPool:
                 self._dismiss(member)
             raise
         for number, reason in deadly:
-            results[number] = resolve(self._here(), tasks[number], self.map, reason)
+            results[number] = resolve(self._here(), tasks[number], self.map, reason, self.repeats)
         return results
 
     def _send(self, member: _Member, task: Any) -> Any:
