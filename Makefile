@@ -25,8 +25,8 @@ demo: .venv/.demo  ## the main job, start to end: train a policy under a cost li
 demo-blackbox: .venv/.demo  ## a black box: an inventory's cost under a service level, with the certificate and a picture
 	@$(BIN)/python examples/inventory.py
 
-docs: .venv/.demo  ## the documentation as a site, site/index.html, with a reference made from the docstrings
-	@$(BIN)/python docs/build.py
+docs: .venv/.dev   ## the documentation as a site that opens from disk, site/index.html, with a reference made from the docstrings
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet && echo "site: site/index.html"
 
 test: .venv/.dev   ## every test
 	$(BIN)/python -m pytest -n 3 --dist worksteal

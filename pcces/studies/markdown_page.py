@@ -77,7 +77,7 @@ def headlines(by_name: dict[str, list[ArmResult]], pictures: Path, home: Path) -
         results = together(headline.experiments, by_name)
         finding = headline.judge(EXPERIMENTS[headline.experiments[0]], results)
         lines += [f"{number}. {headline.claim} **{answer(headline, results, finding)}**", ""]
-        lines += [f"   {line}" for line in said(finding)] + [""]
+        lines += [f"    {line}" for line in said(finding)] + [""]
     dots = outcomes(together(HEADLINES[0].experiments, by_name))
     if dots.rows:
         picture = draw_dots(dots, pictures / "outcomes.png")
