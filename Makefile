@@ -42,7 +42,7 @@ lint: .venv/.dev   ## ruff and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-mutants: .venv/.dev ## change pcces/core in a thousand small ways and see which the tests miss (an hour; docs/contributing.md)
+mutants: .venv/.dev ## change pcces/core in a thousand small ways and see which the tests miss (an hour; docs/contributing/index.md)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check mutmut
 	@OMP_NUM_THREADS=1 nice $(BIN)/mutmut run
 	@$(BIN)/mutmut results

@@ -1,4 +1,4 @@
-"""What docs/baselines.md reports: the baselines' step sizes tuned, and their results beside other libraries'.
+"""What docs/results/baselines.md reports: the baselines' step sizes tuned, and their results beside other libraries'.
 
     make bench-baselines                                       # tune, evosax, ppo
     make bench-omnisafe                                        # PPO-Lagrangian and CPO beside OmniSafe's

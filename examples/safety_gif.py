@@ -1,4 +1,4 @@
-"""Film the scripted driver in a safety task. For the pictures in docs/safety-tasks.md:
+"""Film the scripted driver in a safety task. For the pictures in docs/reference/safety-tasks.md:
 
 for name in PointGoal1 PointButton1 CarGoal1; do python examples/safety_gif.py $name docs/img/$name.gif --seed 2; done
 """

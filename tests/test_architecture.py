@@ -1,4 +1,4 @@
-"""The rooms of the library, and that it keeps to them: docs/architecture.md says why."""
+"""The rooms of the library, and that it keeps to them: docs/contributing/architecture.md says why."""
 
 import ast
 import re

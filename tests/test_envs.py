@@ -493,7 +493,7 @@ def _built_in_names():
 
 @pytest.mark.usefixtures("own_tasks")
 def test_the_documented_example_runs():
-    text = (Path(__file__).parent.parent / "docs" / "your-own-task.md").read_text()
+    text = (Path(__file__).parent.parent / "docs" / "how-to" / "your-own-task.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     names: dict = {"__name__": "your_own_task"}
     for block in blocks:

@@ -102,7 +102,8 @@ def test_an_onnx_model_gives_the_same_actions(run, tmp_path):
     onnx, runtime = pytest.importorskip("onnx"), pytest.importorskip("onnxruntime")
     path = run.export(str(tmp_path / "policy.onnx"))
     model = onnx.load(path)
-    assert model.opset_import[0].version == 17 and "opset 17" in (ROOT / "docs" / "using-a-policy.md").read_text()
+    page = (ROOT / "docs" / "how-to" / "using-a-policy.md").read_text()
+    assert model.opset_import[0].version == 17 and "opset 17" in page
     assert {p.key: p.value for p in model.metadata_props} == {"task": "Mill\nimport os", "certificate": run.words()}
     session = runtime.InferenceSession(path)
     found = dict(zip([o.name for o in session.get_outputs()], session.run(None, {"observation": observations()})))
@@ -143,7 +144,7 @@ def test_a_torch_module_gives_the_same_actions(run):
 def test_the_recipe_of_the_documentation_gives_the_same_actions_to_the_bit(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     run.export("policy.npz")
-    page = (ROOT / "docs" / "using-a-policy.md").read_text()
+    page = (ROOT / "docs" / "how-to" / "using-a-policy.md").read_text()
     (recipe,) = re.findall(
         r"^```python\n(import numpy as np\n\np = dict\(np\.load.*?)\n\n\nassert", page, re.DOTALL | re.MULTILINE
     )

@@ -12,7 +12,7 @@ from small import environment
 
 ROOT = Path(__file__).parent.parent
 ELSEWHERE = {"your-own-task.md"}  # executed, and its numbers checked, in test_envs.py
-PAGES = [ROOT / "README.md", *sorted(page for page in (ROOT / "docs").glob("*.md") if page.name not in ELSEWHERE)]
+PAGES = [ROOT / "README.md", *sorted(page for page in (ROOT / "docs").rglob("*.md") if page.name not in ELSEWHERE)]
 
 
 def blocks(page):

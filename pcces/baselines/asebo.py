@@ -34,7 +34,7 @@ Array = Any
 class ASEBOSettings(EvolutionSettings):
     """The authors' code: k 70, at least 10 components, threshold 0.995, decay 0.99, samples of norm 1; Adam 0.05 there."""
 
-    step_size: float = 0.1  # of Adam; the best of [0.1, 0.01, 0.001, 0.05] (docs/baselines.md)
+    step_size: float = 0.1  # of Adam; the best of [0.1, 0.01, 0.001, 0.05] (docs/results/baselines.md)
     archive: int = 70  # k: gradients remembered, and iterations of isotropic warm-up
     threshold: float = 0.995  # of the gradients' energy that the subspace holds
     least: int = 10  # components, and so pairs of samples, at least

@@ -96,7 +96,9 @@ class Options:
     deterministic: bool = False  # stated: evaluations have no noise. Otherwise noise is noticed whenever it shows
     samples: int | str = "race"  # N_k: a number, race (until the decision is clear), accuracy (section 3.3's bound)
     samples_max: int = 64  # cap on N_k for race and accuracy
-    incumbent: str = "pooled"  # its estimate: always fresh, pooled with the old one, or kept (a trap: docs/paper.md)
+    incumbent: str = (
+        "pooled"  # its estimate: always fresh, pooled with the old one, or kept (docs/explanation/paper.md)
+    )
     eps_f: float = 0.25  # of the accuracy rule, in units of kappa (the theory wants eps_f < kappa / 4)
     eps_v: float = 1.0  # likewise
     p: float = 0.9  # probability of accurate estimates

@@ -63,7 +63,7 @@ def reproduce(
     pcces reproduce
     pcces reproduce threshold
     pcces reproduce safe --scale paper --task CartSafe-v0 --processes 4
-    pcces reproduce --page docs/results.md
+    pcces reproduce --page docs/results/experiments.md
     \f
     Many parameters: each is an argument or an option of the command.
     """
@@ -95,7 +95,7 @@ def reproduce(
     if not store.arms():
         write = None  # all failed: a page about nothing would replace one about something
     if write is not None:
-        text = markdown_page.make_page(store, write.parent / "img" / "results", write.parent)
+        text = markdown_page.make_page(store, write.parent / "img", write.parent)
         write_atomically(write, text.encode())
     say(experiments or list(catalogue.EXPERIMENTS.values()), study, write, as_json, ran=bool(names))
     if study.failed:

@@ -1,6 +1,6 @@
 """Upper confidence bounds from fresh samples: on a mean, a probability, a quantile.
 
-Which of them need what, and how wide they are beside others: docs/certificates.md.
+Which of them need what, and how wide they are beside others: docs/explanation/certificates.md.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ returned point keeps every limit. Its grade says what that rests on:
 - *asymptotic*: it may be fooled, by noise that did not show. It says by what, and what to state for a guarantee;
 - *not certified*.
 
-docs/certificates.md says more, with the rates at which attacks succeeded.
+docs/explanation/certificates.md says more, with the rates at which attacks succeeded.
 """
 
 from __future__ import annotations

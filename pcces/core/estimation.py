@@ -77,7 +77,7 @@ def required_samples(variance: float, sigma: float, eps_f: float, eps_v: float, 
     """The N_k that makes averages p-probabilistically eps_f-accurate *and* meets the variance condition (section 3.3).
 
     N >= 16 v / (eps_f^2 sigma^4) log(2 / (1 - p))  and  N >= v / (eps_v^2 sigma^4); the paper's second bound has a slip
-    (docs/paper.md).
+    (docs/explanation/paper.md).
 
     >>> required_samples(variance=1e-4, sigma=0.1, eps_f=1.0, eps_v=1.0, p=0.9)
     48

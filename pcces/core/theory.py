@@ -1,6 +1,6 @@
 """The constants of the convergence proof: which ones fit together, how many samples they cost, what they promise.
 
-Theorem 1 (with the corrections listed in docs/paper.md): estimates that are p-probabilistically eps_f-accurate with
+Theorem 1 (with the corrections listed in docs/explanation/paper.md): estimates that are p-probabilistically eps_f-accurate with
 eps_f < kappa / 4 and meet the eps_v-variance condition make Phi_k = nu f(X_k) + (1 - nu) Sigma_k^2 decrease by at least
 alpha Sigma_k^2 in expectation, if
 

@@ -1,4 +1,4 @@
-"""The tasks: `make` one by id, list the ids with `tasks`, add your own with `register_task` (docs/your-own-task.md).
+"""The tasks: `make` one by id, list the ids with `tasks`, add your own with `register_task` (docs/how-to/your-own-task.md).
 
 Gymnasium knows them too, as `pcces/CartSafe-v0` and so on. This imports neither JAX nor Gymnasium: making a task does.
 """

@@ -193,7 +193,7 @@ def simulator(
     Costs come from `cost(observation, action, info)`, or are found by stepping the environment a little: a six-tuple's
     third value, `info["constraint_costs"]`, `info["cost"]` or `info["costs"]`. `cost_bounds` are the least and the most that a
     step can cost, `episode_cost_bounds` an episode: with either, a certificate holds for any distribution of costs
-    (docs/first-policy.md). `max_steps` is needed only where the environment has no time limit of its own; it can make a
+    (docs/tutorials/first-policy.md). `max_steps` is needed only where the environment has no time limit of its own; it can make a
     limit shorter, not longer.
 
     >>> s = simulator("CartPole-v1")

@@ -3,7 +3,7 @@
 A step costs 1 if the robot is faster than its limit, else 0. The limits on speed are those of Safety-Gymnasium's
 `Safety...Velocity-v1` (safety_gymnasium/tasks/safe_velocity/safety_*_velocity_v1.py), and so is what counts as speed: along x, or
 in the plane for the two robots that can go sideways (Ant, Humanoid). An episode may have 25 such steps on average, as in
-OmniSafe's settings. docs/safety-tasks.md says where v5 differs from the v4 beneath Safety-Gymnasium's tasks.
+OmniSafe's settings. docs/reference/safety-tasks.md says where v5 differs from the v4 beneath Safety-Gymnasium's tasks.
 """
 
 from __future__ import annotations

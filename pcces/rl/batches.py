@@ -9,7 +9,7 @@ A batch is played with the trial point. It is
 
 A rejected batch is used as well: it was played close to x_k, and ratios of probabilities say how close.
 Where episodes may fail, that none does is a constraint like the others; it has no gradient, as what failed has no steps.
-docs/theory.md says what each economy does to the theorem's assumptions.
+docs/explanation/theory.md says what each economy does to the theorem's assumptions.
 """
 
 from __future__ import annotations

@@ -187,7 +187,7 @@ def credited(trial: Array, incumbent: Array, settings: PopulationSettings) -> Ar
 
     Differences the size of their own noise are as often progress as not, and a search that refuses them stands still.
     An estimate that is `doubt` standard errors too low is still one that Theorem 1 allows: its mean square error is
-    1 + doubt^2 times that of the mean, so that it takes as many times the episodes (docs/theory.md).
+    1 + doubt^2 times that of the mean, so that it takes as many times the episodes (docs/explanation/theory.md).
     """
     xp = array_namespace(trial)
     n = trial.shape[0]

@@ -158,7 +158,7 @@ def normalised(settings: Common, normalizer: Normalizer, seen: Seen, k: Array) -
 
 @dataclass(frozen=True)
 class PopulationSettings(Common):
-    """The paper's own iteration, on a population of samples. The defaults are how we read the paper (docs/paper.md)."""
+    """The paper's own iteration, on a population of samples. The defaults are how we read the paper (docs/explanation/paper.md)."""
 
     mu: float = 1e-4
     population: int = 40  # lambda, even: directions come in mirrored pairs

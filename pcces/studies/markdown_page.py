@@ -1,4 +1,4 @@
-"""docs/results.md, from the results: what the paper reports, what we got, and whether that is the same."""
+"""docs/results/experiments.md, from the results: what the paper reports, what we got, and whether that is the same."""
 
 from __future__ import annotations
 
