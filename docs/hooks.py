@@ -5,21 +5,17 @@ A page asks for them by a line of its own: `<!-- settings NAME -->` or `<!-- com
 
 from __future__ import annotations
 
-import ast
-import dataclasses
 import inspect
-import io
 import posixpath
 import re
-import tokenize
 from collections.abc import Sequence
 from typing import Any
 
 import typer.main
 
-from pcces.blackbox.options import Options
 from pcces.cli import app
-from pcces.policies import find_algorithm
+from pcces.cli.settings import settings_of
+from pcces.support.settings import by_use
 
 LESS_LOOKED_FOR = ("Results", "Contributing")  # long pages that have every word
 
@@ -55,26 +51,23 @@ def outside(markdown: str, folder: str) -> str:
 
 
 def settings(name: str, preset: str = "default") -> str:
-    """The table of an algorithm's settings, or of the options of `minimize`."""
-    kind = Options if name == "minimize" else type(find_algorithm(name).presets[preset])
-    return table(["setting", "default", "what it is"], settings_of(kind))
+    """What `pcces settings` lists: a table for what people touch first, one for what they touch sometimes, and the rest."""
+    tables = []
+    for use, group in by_use(settings_of(name, preset)).items():
+        rows = [[f"`{each.name}`", f"`{each.default}`" if each.default else "", code(each.words)] for each in group]
+        tables.append(table([use, "default", "what it is"], rows))
+    return "\n\n".join(tables)
 
 
-def settings_of(kind: type) -> list[list[str]]:
-    """A dataclass's names, defaults, and what the comments beside them say; what is inherited comes first."""
-    rows: dict[str, list[str]] = {}
-    for each in reversed([each for each in kind.__mro__ if dataclasses.is_dataclass(each)]):
-        source = inspect.getsource(each)
-        tokens = tokenize.generate_tokens(io.StringIO(source).readline)
-        comments = {token.start[0]: token.string.lstrip("# ") for token in tokens if token.type == tokenize.COMMENT}
-        for node in ast.parse(source).body[0].body:  # type: ignore[attr-defined]
-            if isinstance(node, ast.AnnAssign) and node.value is not None:
-                lines = range(node.lineno, (node.end_lineno or 0) + 1)
-                said = " ".join(comments[line] for line in lines if line in comments)
-                target = ast.unparse(node.target)
-                said = said or rows.get(target, [""])[-1]
-                rows[target] = [f"`{target}`", f"`{ast.unparse(node.value)}`", said]
-    return list(rows.values())
+def code(words: str) -> str:
+    """Plain text in Markdown: nothing in it marks up anything but code.
+
+    >>> code("|d_k| < `sigma_k`, x * y")
+    '|d\\\\_k| &lt; `sigma_k`, x \\\\* y'
+    """
+    parts = words.split("`")
+    parts[::2] = [re.sub(r"([*_\[])", r"\\\1", part).replace("<", "&lt;") for part in parts[::2]]
+    return "`".join(parts)
 
 
 # -- the command line ----------------------------------------------------------------------------------------------------
@@ -95,7 +88,9 @@ def described(name: str, command: Any) -> str:
     for parameter in command.params:
         shown, meaning = parameter.get_help_record(context)
         panel = getattr(parameter, "rich_help_panel", None) or parameter.param_type_name.capitalize() + "s"
-        panels.setdefault(panel, []).append([f"`{shown}`", re.sub(r" +", " ", meaning)])
+        panels.setdefault(panel, []).append(
+            [f"`{shown}`", code(re.sub(r"default: \((.*)\)\]", r"default: \1]", re.sub(r" +", " ", meaning)))]
+        )
     for panel, rows in panels.items():
         parts += [table([panel, ""], rows)]
     return "\n\n".join(parts)

@@ -305,7 +305,7 @@ def test_envs():
 @pytest.mark.parametrize("command", [command.callback.__name__ for command in app.registered_commands])
 def test_every_command_has_help_with_an_example(command):
     done = here(command, "--help")
-    assert done.exit_code == 0 and f"\n  pcces {command}" in done.stdout and "--json" in done.stdout
+    assert done.exit_code == 0 and f"\n pcces {command}" in done.stdout and "--json" in done.stdout
     assert "Many parameters" not in done.stdout  # what is said to readers of the code alone
 
 

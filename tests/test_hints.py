@@ -9,7 +9,8 @@ from typer.testing import CliRunner
 from pcces.cli import app, common
 from pcces.cli.common import playable
 from pcces.policies import ALGORITHMS, algorithm_name, find_algorithm, prepare
-from pcces.rl.meanings import ARGUMENTS, MEANINGS
+from pcces.rl.arguments import ARGUMENTS
+from pcces.rl.meanings import MEANINGS
 from pcces.rl.request import Request
 from pcces.studies import selection
 from pcces.studies.catalogue import EXPERIMENTS

@@ -26,6 +26,7 @@ from pcces.rl.policy import Policy
 from pcces.rl.settings import need, normalised
 from pcces.strategies.asebo import ActiveSubspace, asebo
 from pcces.strategies.base import Strategy
+from pcces.support.settings import FIRST, setting
 
 Array = Any
 
@@ -34,13 +35,15 @@ Array = Any
 class ASEBOSettings(EvolutionSettings):
     """The authors' code: k 70, at least 10 components, threshold 0.995, decay 0.99, samples of norm 1; Adam 0.05 there."""
 
-    step_size: float = 0.1  # of Adam; the best of [0.1, 0.01, 0.001, 0.05] (docs/results/baselines.md)
-    archive: int = 70  # k: gradients remembered, and iterations of isotropic warm-up
-    threshold: float = 0.995  # of the gradients' energy that the subspace holds
-    least: int = 10  # components, and so pairs of samples, at least
-    decay: float = 0.99  # of older gradients
-    alpha_low: float = 0.1  # limits of the share of sampling outside the subspace
-    alpha_high: float = 0.9
+    step_size: float = setting(
+        0.1, "step size of Adam; the best of [0.1, 0.01, 0.001, 0.05] (docs/results/baselines.md)", FIRST
+    )
+    archive: int = setting(70, "k: gradients remembered, and iterations of isotropic warm-up")
+    threshold: float = setting(0.995, "share of the gradients' energy that the subspace holds")
+    least: int = setting(10, "components, and so pairs of samples, at least")
+    decay: float = setting(0.99, "decay of older gradients")
+    alpha_low: float = setting(0.1, "lower bound of the share of sampling outside the subspace")
+    alpha_high: float = setting(0.9, "upper bound of this share")
 
     def __post_init__(self) -> None:
         super().__post_init__()

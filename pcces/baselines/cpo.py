@@ -34,6 +34,7 @@ from pcces.rl.normalizer import Normalizer
 from pcces.rl.policy import Policy
 from pcces.rl.problem import Problem
 from pcces.rl.settings import need
+from pcces.support.settings import FIRST, SOMETIMES, setting
 
 Array = Any
 TINY = 1e-8
@@ -44,12 +45,12 @@ PARALLEL = 1e-6  # of slopes whose angle's squared sine is less, nothing but rou
 class CPOSettings(OnPolicySettings):
     """The authors' values, as in OpenAI's safety-starter-agents; `constrained=False` is TRPO, blind to costs."""
 
-    constrained: bool = True
-    delta: float = 0.01  # the trust region: E[KL] of a step
-    damping: float = 0.1  # added to the Hessian's diagonal
-    cg_iterations: int = 15
-    backtracks: int = 15  # of the line search
-    shrink: float = 0.8  # a backtrack
+    constrained: bool = setting(True, "False is TRPO, blind to costs", SOMETIMES)
+    delta: float = setting(0.01, "the trust region: E[KL] of a step", FIRST)
+    damping: float = setting(0.1, "damping, added to the Hessian's diagonal")
+    cg_iterations: int = setting(15, "iterations of the conjugate gradient")
+    backtracks: int = setting(15, "backtracks of the line search, at most")
+    shrink: float = setting(0.8, "factor by which a backtrack shortens the step")
 
     def __post_init__(self) -> None:
         super().__post_init__()

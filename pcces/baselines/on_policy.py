@@ -22,6 +22,7 @@ from pcces.rl.normalizer import Normalizer, carry_over
 from pcces.rl.policy import Policy
 from pcces.rl.problem import Problem
 from pcces.rl.settings import Common, need, normalised
+from pcces.support.settings import FIRST, SOMETIMES, setting
 
 Array = Any
 
@@ -30,13 +31,15 @@ Array = Any
 class OnPolicySettings(Common):
     """An epoch and its critics."""
 
-    hidden: tuple[int, ...] = (64, 64)  # widths of the policy's layers
-    epoch_steps: int = 30_000  # environment steps an epoch, rounded to whole episodes of the longest kind
-    gae: float = 0.95  # lambda of the generalised advantages, of rewards and costs
-    critic_hidden: tuple[int, ...] = (64, 64)
-    critic_rate: float = 1e-3  # Adam's
-    passes: int = 10  # over an epoch's steps, for the critics and for PPO
-    minibatches: int = 8  # a pass
+    hidden: tuple[int, ...] = (64, 64)
+    epoch_steps: int = setting(
+        30_000, "environment steps per epoch, rounded to whole episodes of the longest kind", FIRST
+    )
+    gae: float = setting(0.95, "lambda of the generalised advantage estimates, of rewards and costs", SOMETIMES)
+    critic_hidden: tuple[int, ...] = setting((64, 64), "widths of the critics' layers", SOMETIMES)
+    critic_rate: float = setting(1e-3, "learning rate of the critics (Adam)", SOMETIMES)
+    passes: int = setting(10, "passes over an epoch's steps, of the critics and of PPO", SOMETIMES)
+    minibatches: int = setting(8, "minibatches per pass", SOMETIMES)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -78,11 +81,11 @@ def program(method: OnPolicy, arena: Any, settings: OnPolicySettings) -> Program
 class ClippedSettings(OnPolicySettings):
     """PPO: many small steps on one epoch, as long as the policy stays close."""
 
-    rate: float = 3e-4  # Adam's, of the policy
-    clip: float = 0.2  # beyond 1 +- clip, a change of probability gains nothing
-    target_kl: float = 0.02  # stop an epoch's passes when the policy has moved further than this
-    anneal: bool = True  # the rate falls linearly to zero over the iterations
-    entropy: float = 0.0  # weight of an entropy bonus
+    rate: float = setting(3e-4, "learning rate of the policy (Adam)", FIRST)
+    clip: float = setting(0.2, "a change of an action's probability beyond 1 +- clip gains nothing")
+    target_kl: float = setting(0.02, "an epoch's passes end when the policy has moved further than this", SOMETIMES)
+    anneal: bool = setting(True, "decrease the rate linearly to zero over the iterations", SOMETIMES)
+    entropy: float = setting(0.0, "weight of an entropy bonus", SOMETIMES)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -20,6 +20,7 @@ from pcces.rl.settings import need, normalised
 from pcces.strategies import gaussian
 from pcces.strategies.gaussian import GaussianState
 from pcces.strategies.shaping import centred_rank
+from pcces.support.settings import FIRST, setting
 
 Array = Any
 
@@ -28,7 +29,7 @@ Array = Any
 class OpenESSettings(EvolutionSettings):
     """The paper under reproduction: sigma^ES 1, step size 0.1 of [0.1, 0.01, 0.001, 0.05], L2 1e-4, lambda 40, 80, 240."""
 
-    step_size: float = 0.1  # of Adam; the best of that grid (docs/results/baselines.md)
+    step_size: float = setting(0.1, "step size of Adam; the best of that grid (docs/results/baselines.md)", FIRST)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -16,6 +16,7 @@ from pcces.rl.normalizer import Normalizer, nothing_seen
 from pcces.rl.problem import Problem
 from pcces.rl.settings import Common, check_population, need
 from pcces.strategies import Strategy, mirrored
+from pcces.support.settings import FIRST, SOMETIMES, setting
 
 Array = Any
 
@@ -24,16 +25,24 @@ Array = Any
 class EvolutionSettings(Common):
     """What an evolution strategy's population is, and how it is judged. It starts where PCCES starts."""
 
-    last_layer: float = 2.0  # scale of the last layer's weights at the start
-    initial_tries: int = 1024  # random policies of which the best is x_0
-    population: int = 40  # lambda, even: directions come in mirrored pairs
-    sigma: float = 1.0  # sigma^ES, the spread of the samples
-    sigma_of: str = "direction"  # what sigma is: the norm of a whole direction, or the deviation of each coordinate
-    l2: float = 1e-4  # weight decay
-    member_episodes: int = 2  # episodes a sample is judged by
-    metric_episodes: int = 32  # fresh episodes of x_k behind an iteration's metrics; the search does not use them
-    common_random_numbers: bool = True  # mirrored pairs play the same episodes
-    penalty: float = 1.0  # weight of the costs over their limits in a sample's fitness; 0: blind to costs
+    last_layer: float = 2.0
+    initial_tries: int = 1024
+    population: int = setting(
+        40, "lambda, the policies tried in an iteration; even, as directions come in mirrored pairs", FIRST
+    )
+    sigma: float = setting(1.0, "sigma^ES, the spread of the samples", SOMETIMES)
+    sigma_of: str = setting(
+        "direction", "what sigma is: direction (norm of a whole one) or coordinate (deviation of each)"
+    )
+    l2: float = setting(1e-4, "weight decay")
+    member_episodes: int = setting(2, "episodes that each sample is judged by", SOMETIMES)
+    metric_episodes: int = setting(
+        32, "fresh episodes of x_k behind an iteration's metrics; the search does not use them"
+    )
+    common_random_numbers: bool = setting(True, "mirrored pairs play the same episodes", SOMETIMES)
+    penalty: float = setting(
+        1.0, "weight of the costs over their limits in a sample's fitness; 0: blind to costs", SOMETIMES
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

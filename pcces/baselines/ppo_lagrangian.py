@@ -25,6 +25,7 @@ from pcces.rl.normalizer import Normalizer
 from pcces.rl.policy import Policy
 from pcces.rl.problem import Problem
 from pcces.rl.settings import need
+from pcces.support.settings import SOMETIMES, setting
 
 Array = Any
 
@@ -33,9 +34,9 @@ Array = Any
 class PPOLagrangianSettings(ClippedSettings):
     """OmniSafe's values for the multipliers; `lagrangian=False` is plain PPO, blind to costs."""
 
-    lagrangian: bool = True
-    multiplier: float = 0.001  # lambda_i at the start
-    multiplier_rate: float = 0.035  # Adam's
+    lagrangian: bool = setting(True, "False is plain PPO, blind to costs", SOMETIMES)
+    multiplier: float = setting(0.001, "the multipliers lambda_i at the start")
+    multiplier_rate: float = setting(0.035, "learning rate of the multipliers (Adam)", SOMETIMES)
 
     def __post_init__(self) -> None:
         super().__post_init__()

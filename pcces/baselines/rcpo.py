@@ -26,6 +26,7 @@ from pcces.rl.normalizer import Normalizer
 from pcces.rl.policy import Policy
 from pcces.rl.problem import Problem
 from pcces.rl.settings import need
+from pcces.support.settings import SOMETIMES, setting
 
 Array = Any
 
@@ -34,9 +35,9 @@ Array = Any
 class RCPOSettings(ClippedSettings):
     """The multiplier's rate is for costs over the limit of the size of the limit: it is divided by the limit."""
 
-    multiplier: float = 0.0  # lambda_i at the start
-    multiplier_rate: float = 0.03  # an epoch with twice the allowed cost adds this
-    multiplier_max: float = 100.0
+    multiplier: float = setting(0.0, "the multipliers lambda_i at the start")
+    multiplier_rate: float = setting(0.03, "what an epoch with twice the allowed cost adds to a multiplier", SOMETIMES)
+    multiplier_max: float = setting(100.0, "upper bound of the multipliers")
 
     def __post_init__(self) -> None:
         super().__post_init__()

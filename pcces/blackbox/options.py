@@ -14,6 +14,7 @@ from pcces.core.algorithm import Rule
 from pcces.core.estimation import FARTHEST
 from pcces.core.limits import PLAIN, CVaR, Limit, Mean, Quantile, as_limit, to_dict
 from pcces.strategies import SHAPINGS, Strategy
+from pcces.support.settings import FIRST, SOMETIMES, setting
 from pcces.support.text import suggestion
 
 MODEL_DIMENSION = 40  # up to here regression models help Psi_k: a quadratic has 861 coefficients
@@ -70,45 +71,79 @@ class Options:
     """
 
     # Algorithm 1
-    population: int | None = None  # lambda; None: by dimension. Even, since directions come in mirrored pairs
-    sigma0: float = 0.15  # initial step size
-    sigma_es0: float | None = None  # initial spread of the samples; None: sigma0
-    sigma_es: str = "adapted"  # tied to sigma (the paper), fixed, or adapted: tied, but wider where noise demands it
-    kappa: float = 1e-4  # forcing constant, in units of the spread of f over the first population
-    gamma: float = 1.3  # growth of sigma after a success
-    shrink: float | None = None  # factor after a failure; None: 1 / gamma, as the theory wants
-    sigma_min: float = 0.0  # a floor on sigma gives up sigma_k -> 0
-    sigma_max: float = 0.5
-    d_max: float = 1e3  # ||d_k|| <= d_max
-    shaping: str = "standardised"  # of the fitness: raw, standardised, rank
-    # What is asked for (pcces.limits)
-    objective: Limit = PLAIN  # of what fun gives: its mean, a Quantile or a CVaR is minimised
-    limits: tuple[Limit, ...] | None = None  # one for each c, in order; None: the mean of each is at most 0
-    cautious: float | None = None  # evaluate only where the models say, with this probability, that limits are kept
-    # Constraints
-    eps_c: float = 0.0  # Eq. 4's allowance eps_c sigma_k
-    equality_tolerance: float = 1e-4  # an equality h = 0 means |h| <= max(tolerance, eps_c sigma_k)
-    constraint_z: float = -1.0  # accept on c + z standard errors: > 0 is cautious, < 0 leaves it to the certificate
-    restoration: str = "violation"  # what an infeasible incumbent minimises: violation, or merit (f + rho violation)
-    rho: float = 1.0
-    anneal: tuple[float, int] | None = None  # (extra allowance at the start, iterations until it is gone)
-    # Estimation
-    deterministic: bool = False  # stated: evaluations have no noise. Otherwise noise is noticed whenever it shows
-    samples: int | str = "race"  # N_k: a number, race (until the decision is clear), accuracy (section 3.3's bound)
-    samples_max: int = 64  # cap on N_k for race and accuracy
-    incumbent: str = (
-        "pooled"  # its estimate: always fresh, pooled with the old one, or kept (docs/explanation/paper.md)
+    population: int | None = setting(
+        None,
+        "points evaluated in an iteration, an even number, as directions come in mirrored pairs; None: by dimension",
+        SOMETIMES,
     )
-    eps_f: float = 0.25  # of the accuracy rule, in units of kappa (the theory wants eps_f < kappa / 4)
-    eps_v: float = 1.0  # likewise
-    p: float = 0.9  # probability of accurate estimates
+    sigma0: float = setting(0.15, "initial step size: larger to look further, smaller to stay near x0", SOMETIMES)
+    sigma_es0: float | None = setting(None, "initial spread of the samples; None: sigma0")
+    sigma_es: str = setting(
+        "adapted",
+        "how this spread changes: tied to sigma (the paper), fixed, or adapted (tied, but wider where noise demands it)",
+    )
+    kappa: float = setting(1e-4, "forcing constant, in units of the spread of f over the first population")
+    gamma: float = setting(1.3, "factor by which sigma grows after a success")
+    shrink: float | None = setting(
+        None, "factor by which sigma shrinks after a failure; None: 1 / gamma, as the theory requires"
+    )
+    sigma_min: float = setting(
+        0.0, "lower bound of sigma; above 0 the theorem no longer applies, because sigma cannot go to 0"
+    )
+    sigma_max: float = setting(0.5, "upper bound of sigma")
+    d_max: float = setting(1e3, "upper bound of ||d_k||, the length of a direction")
+    shaping: str = setting(
+        "standardised", "what fitness is turned into before it is weighted: raw, standardised or rank"
+    )
+    # What is asked for (pcces.limits)
+    objective: Limit = setting(
+        PLAIN, "what is minimised of f: its mean, a Quantile or a CVaR of pcces.limits", SOMETIMES, "Mean()"
+    )
+    limits: tuple[Limit, ...] | None = setting(
+        None, "what limits the constraints, one for each c (pcces.limits); None: the mean of each is at most 0", FIRST
+    )
+    cautious: float | None = setting(
+        None, "evaluate only where the models say, with this probability, that the limits are kept", SOMETIMES
+    )
+    # Constraints
+    eps_c: float = setting(0.0, "allowance eps_c sigma_k for each constraint during the search (Eq. 4)")
+    equality_tolerance: float = setting(1e-4, "an equality h = 0 means |h| <= max(tolerance, eps_c sigma_k)", SOMETIMES)
+    constraint_z: float = setting(
+        -1.0, "a point is accepted on c + z standard errors: above 0 is cautious, below 0 leaves it to the certificate"
+    )
+    restoration: str = setting(
+        "violation", "what an infeasible incumbent minimises: violation, or merit (f + rho violation)"
+    )
+    rho: float = setting(1.0, "weight of the violation where restoration is merit")
+    anneal: tuple[float, int] | None = setting(None, "(extra allowance at the start, iterations until it is gone)")
+    # Estimation
+    deterministic: bool = setting(
+        False, "state that evaluations have no noise; otherwise noise is noticed when it shows", FIRST
+    )
+    samples: int | str = setting(
+        "race", "evaluations of each point N_k: a number, race (until the decision is clear) or accuracy (section 3.3's bound)",
+        SOMETIMES,
+    )  # fmt: skip
+    samples_max: int = setting(64, "upper bound of N_k for race and accuracy", SOMETIMES)
+    incumbent: str = setting(
+        "pooled", "the incumbent's estimate: always fresh, pooled with the old one, or kept (the paper's Step 4)"
+    )
+    eps_f: float = setting(
+        0.25, "accuracy of f for samples=accuracy, in units of kappa (the theory requires eps_f < kappa / 4)"
+    )
+    eps_v: float = setting(1.0, "accuracy of the violation, likewise")
+    p: float = setting(0.9, "probability that estimates are as accurate as that")
     # Certificate
-    certify_share: float = 0.3  # of the budget, kept for fresh samples
-    constraint_range: tuple[tuple[float, float], ...] | None = None  # (low, high) of each c: for a finite-sample bound
+    certify_share: float = setting(
+        0.3, "share of the budget that is kept for the fresh samples of the certificate", SOMETIMES
+    )
+    constraint_range: tuple[tuple[float, float], ...] | None = setting(
+        None, "(low, high) of each c, where you know them: the certificate is then guaranteed, not asymptotic", FIRST
+    )
     # Stopping
-    max_iterations: int | None = None
-    sigma_stop: float = 1e-9  # a run has converged when sigma falls below this
-    restarts: bool = True  # spend what is left of the budget on runs from elsewhere
+    max_iterations: int | None = setting(None, "upper bound of the iterations", SOMETIMES)
+    sigma_stop: float = setting(1e-9, "a run has converged when sigma falls below this", SOMETIMES)
+    restarts: bool = setting(True, "spend what is left of the budget on runs from elsewhere", SOMETIMES)
 
     def __post_init__(self) -> None:
         def need(good: bool, what: str) -> None:

@@ -1,4 +1,4 @@
-"""The command line: `pcces train | tune | evaluate | certify | plot | render | report | reproduce | envs | bench`.
+"""The command line: `pcces train | tune | evaluate | certify | plot | render | report | reproduce | envs | settings | bench`.
 
 Results go to standard output (with --json as one object), everything else to standard error, and an exit code says how it
 went (`pcces.cli.ending`). Every command is a module of its name, and a function whose parameters are the command's
@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from pcces.cli import bench, certify, envs, evaluate, plot, render, report, reproduce, train, tune
+from pcces.cli import bench, certify, envs, evaluate, plot, render, report, reproduce, settings, train, tune
 from pcces.cli.command import Command
 from pcces.cli.ending import ending
 
@@ -26,11 +26,19 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+
+class Train(Command):
+    """The one with so many options that they need groups."""
+
+    panels = train.PANELS
+
+
 for command in (
     train.train, tune.tune, evaluate.evaluate, certify.certify, plot.plot, report.report, render.render, reproduce.reproduce,
-    envs.envs, bench.bench,
+    envs.envs, settings.settings, bench.bench,
 ):  # fmt: skip
-    app.command(cls=Command)(ending(command))
+    app.command(cls=Train if command is train.train else Command)(ending(command))
 
 
 @app.callback(invoke_without_command=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import typer
@@ -21,8 +21,29 @@ ONCE = (
 )  # where a second one might be meant for a second cost, as --threshold is
 
 
+def flowing(text: str) -> str:
+    """A docstring whose paragraphs are wrapped where the terminal ends, examples aside.
+
+    >>> flowing("Train\\na policy.\\n\\n\\b\\npcces train\\npcces train --resume")
+    'Train a policy.\\n\\n\\x08\\npcces train\\npcces train --resume'
+    """
+    paragraphs = text.split("\n\n")
+    return "\n\n".join(each if each.startswith("\b") else each.replace("\n", " ") for each in paragraphs)
+
+
 class Command(TyperCommand):
-    """What is wrong with its options is one line and exit code 2."""
+    """Its help is in groups, and what is wrong with its options is one line and exit code 2."""
+
+    panels: Mapping[str, Sequence[str]] = {}  # the groups of its help: parameters by their names; all else are options
+
+    def __init__(self, *words: Any, **named: Any):
+        named |= {"rich_markup_mode": "rich", "help": flowing(named.get("help") or "")}
+        super().__init__(*words, **named)
+        panel_of = {name: panel for panel, names in self.panels.items() for name in names}
+        self.params.sort(key=lambda each: [None, *panel_of].index(each.name if each.name in panel_of else None))
+        for each in self.params:
+            if each.name in panel_of:
+                each.rich_help_panel = panel_of[each.name]  # type: ignore[attr-defined]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """The options, if all are known."""

@@ -85,7 +85,7 @@ MaxSteps = Annotated[
 ]
 Threshold = Annotated[
     list[float] | None,
-    typer.Option(help="The most an episode may cost on average; once for each of the task's costs."),
+    typer.Option(metavar="NUMBER", help="The most an episode may cost on average; once for each of the task's costs."),
 ]
 OtherEngine = Annotated[
     str | None,

@@ -123,6 +123,15 @@ Resume = Annotated[
 
 
 COSTS = ("cost", "cost_bounds", "episode_cost_bounds")
+# The groups of its options in --help.
+PANELS = {
+    "Most used": ("algorithm", "steps", "threshold", "limit", "seed", "seeds", "out", "resume"),
+    "How long": ("iterations", "max_time", "target", "patience"),
+    "Settings": ("preset", "population", "set_"),
+    "The environment and its costs": ("env_arg", "max_steps", "cost", "cost_bounds", "episode_cost_bounds"),
+    "Where it runs": ("engine", "workers", "ray_address", "step_timeout"),
+    "What it writes": ("tensorboard", "as_json"),
+}
 
 
 def train(

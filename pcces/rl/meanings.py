@@ -2,14 +2,6 @@
 
 from __future__ import annotations
 
-# Keywords of `pcces.train` that are no settings of an algorithm.
-ARGUMENTS = (
-    "algorithm", "preset", "iterations", "steps", "population", "seed", "threshold", "limits", "engine", "workers",
-    "out", "resume", "confidence", "certify_episodes", "entropy_bounds", "ray_address", "step_timeout", "cost",
-    "cost_bounds", "episode_cost_bounds", "env_args", "max_steps", "max_time", "target", "patience", "init", "progress",
-    "callback", "report", "trackers",
-)  # fmt: skip
-
 # The first of these that there is, is meant.
 MEANINGS = {
     word: names

@@ -9,9 +9,11 @@ from typing import Any, NamedTuple, Self
 
 from pcces.core.algorithm import Rule
 from pcces.core.arrays import array_namespace
-from pcces.rl.meanings import ARGUMENTS, MEANINGS
+from pcces.rl.arguments import ARGUMENTS
+from pcces.rl.meanings import MEANINGS
 from pcces.rl.normalizer import Normalizer, Seen, update
 from pcces.strategies import SHAPINGS
+from pcces.support.settings import FIRST, SOMETIMES, setting
 from pcces.support.text import suggestion
 
 Array = Any
@@ -122,16 +124,16 @@ CLEARLY = 4.0  # deviations of an episode's return
 class Common:
     """What the settings of all algorithms have in common: the policy, its start and its normalisation."""
 
-    iterations: int = 300
-    hidden: tuple[int, ...] = (10, 10)  # widths of the policy's layers
-    log_std: float = 0.0  # a Gaussian head's log standard deviation at the start
-    last_layer: float = 1.0  # scale of the last layer's weights at the start
-    initial_tries: int = 1  # random policies of which the best is x_0
-    normalise: bool = True  # observations
-    freeze: float = 1.0  # the share of the iterations after which the normalisation no longer changes
-    mu: float = 0.0  # weight of entropy (and against costs) in the objective f that candidates are ranked by
-    discounted: bool = False  # whether that objective is the discounted return
-    discount: float = 0.99
+    iterations: int = setting(300, "iterations (epochs of ppo-lag, rcpo and cpo); `steps` sets them, too", FIRST)
+    hidden: tuple[int, ...] = setting((10, 10), "widths of the policy's layers", FIRST)
+    log_std: float = setting(0.0, "log standard deviation of a Gaussian policy's actions at the start", SOMETIMES)
+    last_layer: float = setting(1.0, "scale of the last layer's weights at the start")
+    initial_tries: int = setting(1, "random policies of which the best is the start x_0")
+    normalise: bool = setting(True, "normalise observations by those seen so far", SOMETIMES)
+    freeze: float = setting(1.0, "share of the iterations after which the normalisation no longer changes")
+    mu: float = setting(0.0, "weight of the entropy, and against costs, in the objective f")
+    discounted: bool = setting(False, "whether the objective is the discounted return")
+    discount: float = setting(0.99, "discount of rewards and costs per step", SOMETIMES)
 
     def __post_init__(self) -> None:
         check_common(self)
@@ -161,38 +163,46 @@ class PopulationSettings(Common):
     """The paper's own iteration, on a population of samples. The defaults are how we read the paper (docs/explanation/paper.md)."""
 
     mu: float = 1e-4
-    population: int = 40  # lambda, even: directions come in mirrored pairs
+    population: int = setting(
+        40, "lambda, the policies tried in an iteration; even, as directions come in mirrored pairs", FIRST
+    )
     # Step sizes
-    sigma0: float = 0.1
-    sigma_min: float = 0.001
-    sigma_max: float = 0.1
-    gamma: float = 1.01  # growth of sigma after a success
-    shrink: float = 0.99  # and what is left of it after a failure
-    kappa: float = 0.005
-    d_max: float = 1e3
-    sigma_es0: float = 1.0  # spread of the samples, as the norm of a whole direction
-    sigma_es_min: float = 0.01
-    sigma_es: str = "tied"  # fixed, or tied: it grows and shrinks with sigma, between sigma_es_min and sigma_es0
+    sigma0: float = setting(0.1, "initial step size", SOMETIMES)
+    sigma_min: float = setting(0.001, "lower bound of sigma")
+    sigma_max: float = setting(0.1, "upper bound of sigma")
+    gamma: float = setting(1.01, "factor by which sigma grows after a success")
+    shrink: float = setting(0.99, "factor by which sigma shrinks after a failure")
+    kappa: float = setting(0.005, "forcing constant: a step must decrease f by kappa sigma^2 / 2")
+    d_max: float = setting(1e3, "upper bound of ||d_k||, the length of a direction")
+    sigma_es0: float = setting(1.0, "initial spread of the samples, as the norm of a whole direction", SOMETIMES)
+    sigma_es_min: float = setting(0.01, "lower bound of this spread")
+    sigma_es: str = setting("tied", "how it changes: fixed, or tied (with sigma, between sigma_es_min and sigma_es0)")
     # Guided search
-    surrogate: str = "policy-gradient"  # policy-gradient, updates (past directions d_k), or none (isotropic)
-    m: int = 20  # surrogates kept
-    warm_up: int = 20  # iterations that only collect surrogates
-    alpha: float = 0.5  # share of the samples' variance outside the guiding subspace
-    beta: float = 5.0  # scale of the recombination
-    shaping: str = "raw"  # raw, rank, or standardised
+    surrogate: str = setting(
+        "policy-gradient", "what guides the search: policy-gradient, updates (past d_k) or none (isotropic)"
+    )
+    m: int = setting(20, "surrogates kept")
+    warm_up: int = setting(20, "iterations that only collect surrogates")
+    alpha: float = setting(0.5, "share of the samples' variance outside the guiding subspace")
+    beta: float = setting(5.0, "scale of the recombination")
+    shaping: str = setting("raw", "what fitness is turned into before it is weighted: raw, standardised or rank")
     # Objective and constraints
-    l2: float = 1e-4
-    eps_c: float = 0.0
-    constraint_z: float = 0.0  # accept on cost + z standard errors
-    restoration: str = "none"  # merit: an infeasible incumbent minimises f + rho violation; none: it waits for luck
-    rho: float = 1.0
-    doubt: float = 0.0  # standard errors of f_trial - f_k that the trial point gets the benefit of
+    l2: float = setting(1e-4, "weight decay")
+    eps_c: float = setting(0.0, "allowance eps_c sigma_k for each constraint (Eq. 4)")
+    constraint_z: float = setting(0.0, "a point is accepted on its cost + z standard errors")
+    restoration: str = setting(
+        "none", "what an infeasible incumbent does: merit (minimise f + rho violation) or none (wait)"
+    )
+    rho: float = setting(1.0, "weight of the violation where restoration is merit")
+    doubt: float = setting(0.0, "standard errors of f_trial - f_k that the trial point gets the benefit of")
     # Estimation
-    episodes: int = 1  # N_k, of the trial point and of the incumbent
-    metric_episodes: int = 10  # fresh episodes of x_k behind an iteration's metrics, at least `episodes`
-    member_episodes: int = 1  # episodes a sample is judged by
-    incumbent: str = "fresh"  # fresh: estimated anew every iteration; kept: as the paper's Step 4 reads
-    common_random_numbers: bool = False  # trial and incumbent, and mirrored pairs, play the same episodes
+    episodes: int = setting(1, "N_k, episodes of the trial point and of the incumbent", SOMETIMES)
+    metric_episodes: int = setting(10, "fresh episodes of x_k behind an iteration's metrics, at least `episodes`")
+    member_episodes: int = setting(1, "episodes that each sample is judged by", SOMETIMES)
+    incumbent: str = setting("fresh", "the incumbent's estimate: fresh every iteration, or kept (the paper's Step 4)")
+    common_random_numbers: bool = setting(
+        False, "trial and incumbent, and mirrored pairs, play the same episodes", SOMETIMES
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -241,37 +251,41 @@ MOST_TRIES, SHARE_OF_TRIES = 64, 0.02  # random policies, and the share of the b
 class BatchSettings(Common):
     """What can be tuned of PCCES as people get it. No setting has the units of returns, costs or observations."""
 
-    hidden: tuple[int, ...] = (64, 64)  # widths of the policy's layers
-    last_layer: float = 0.01  # scale of the last layer's weights at the start
-    initial_tries: int = 0  # random policies that may be x_0 in its place; 0: MOST_TRIES, or what the budget allows
-    bold: float = 2.0  # scale of their last layers' weights
-    epoch_steps: int = 0  # environment steps a batch, rounded to whole episodes of the longest kind; 0: by the budget
-    # Algorithm 1
-    sigma0: float = 1.0  # the share of the step the passes propose that is tried
-    sigma_min: float = 0.05
-    sigma_max: float = 1.0
-    gamma: float = 1.1  # growth of sigma after a success, and 1 / gamma after a failure
-    kappa: float = 0.005  # forcing constant, in units of the spread of an episode's return
-    d_max: float = 1e3  # the most that d_k may be long; a few passes come nowhere near it
-    doubt: float = 1.0  # standard errors of f_trial - f_k that the trial point gets the benefit of
-    weight: float = 0.25  # of a new batch in the estimate of the incumbent
-    # What d_k is made from
-    gae: float = (
-        0.95  # lambda of the generalised advantages; `discount` counts as far as a limit on time cuts episodes off
+    hidden: tuple[int, ...] = (64, 64)
+    last_layer: float = 0.01
+    initial_tries: int = setting(0, "random policies that may be x_0 in its place; 0: 64, or what the budget allows")
+    bold: float = setting(2.0, "scale of the last layers' weights of these random policies")
+    epoch_steps: int = setting(
+        0, "environment steps per batch, rounded to whole episodes; 0: chosen by the budget", FIRST
     )
-    critic_hidden: tuple[int, ...] = (64, 64)
-    critic_rate: float = 1e-3  # Adam's
-    passes: int = 10  # over a batch's steps
-    minibatches: int = 8  # a pass
-    rate: float = 6e-4  # Adam's, of the policy
-    clip: float = 0.2  # beyond 1 +- clip a change of probability gains nothing
-    target_kl: float = 0.02  # the passes end when the policy has moved further than this
-    anneal: bool = True  # the rate falls linearly to zero over the iterations
-    entropy: float = 0.0  # weight of an entropy bonus
+    # Algorithm 1
+    sigma0: float = setting(1.0, "share of the proposed step that is tried at first", SOMETIMES)
+    sigma_min: float = setting(0.05, "lower bound of sigma")
+    sigma_max: float = setting(1.0, "upper bound of sigma")
+    gamma: float = setting(1.1, "factor by which sigma grows after a success, and shrinks after a failure")
+    kappa: float = setting(0.005, "forcing constant, in units of the spread of an episode's return")
+    d_max: float = setting(1e3, "upper bound of ||d_k||; a few passes come nowhere near it")
+    doubt: float = setting(1.0, "standard errors of f_trial - f_k that the trial point gets the benefit of")
+    weight: float = setting(0.25, "weight of a new batch in the estimate of the incumbent")
+    # What d_k is made from
+    gae: float = setting(0.95, "lambda of the generalised advantage estimates", SOMETIMES)
+    critic_hidden: tuple[int, ...] = setting((64, 64), "widths of the critics' layers", SOMETIMES)
+    critic_rate: float = setting(1e-3, "learning rate of the critics (Adam)", SOMETIMES)
+    passes: int = setting(10, "passes over a batch's steps", SOMETIMES)
+    minibatches: int = setting(8, "minibatches per pass", SOMETIMES)
+    rate: float = setting(6e-4, "learning rate of the policy (Adam): lower it if training is unstable", FIRST)
+    clip: float = setting(0.2, "a change of an action's probability beyond 1 +- clip gains nothing")
+    target_kl: float = setting(0.02, "the passes end when the policy has moved further than this", SOMETIMES)
+    anneal: bool = setting(True, "decrease the rate linearly to zero over the iterations", SOMETIMES)
+    entropy: float = setting(0.0, "weight of an entropy bonus: raise it if the policy stops exploring", SOMETIMES)
     # Limits
-    price_rate: float = 0.1  # what a limit that is broken by one deviation of an episode's cost adds to its price
-    price_reaction: float = 1.0  # and how far the price is from there meanwhile
-    aim: float = 1.0  # standard errors below its limit that a cost is steered to
+    price_rate: float = setting(
+        0.1, "what a limit broken by one standard deviation of an episode's cost adds to its price"
+    )
+    price_reaction: float = setting(1.0, "how much the price follows the present distance from the limit")
+    aim: float = setting(
+        1.0, "standard errors below its limit that a cost is steered to: raise it if runs are just not certified", FIRST
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -1,0 +1,46 @@
+"""The arguments of `pcces.minimize` beside `pcces.Options`, each with one line of meaning."""
+
+from __future__ import annotations
+
+from pcces.support.settings import FIRST, RESEARCH, SOMETIMES, Explained
+
+# Their defaults stand in `pcces.minimize` and `pcces.Optimizer`.
+ARGUMENTS = {
+    name: Explained(name, "", words, use)
+    for use, group in {
+        FIRST: {
+            "fun": "fun(x) returns f, or (f, c) with c <= 0 where the constraints are kept; noise is welcome",
+            "x0": "where the search starts; None: in the middle of the bounds",
+            "constraints": "callables c(x) <= 0, or SciPy's",
+            "bounds": "pairs, SciPy's, pcces.Integer, Log and Choice, or a dictionary that names the variables",
+            "max_evaluations": "calls of fun in all, the certificate's included; None: 2000 per variable",
+            "confidence": "confidence of the certificate",
+            "workers": "processes that evaluate (-1: one per core), a map-like callable, or an executor",
+            "rng": "a seed or a generator: the same seed gives the same search",
+        },
+        SOMETIMES: {
+            "strategy": "default, model, gp, cma, guided, gaussian, asebo, or a Strategy: where the search looks",
+            "equalities": "which c of the pair must be 0, instead of at most 0",
+            "common_random_numbers": "call fun(x, rng), so that compared points can share their random numbers",
+            "engine": "local (processes) or ray (a cluster)",
+            "timeout": "seconds after which an evaluation on a worker has failed",
+            "vectorized": "fun takes all points of a batch at once, (k, n)",
+            "callback": "callback(result) once an iteration; True ends the search",
+            "progress": "whether to show on standard error how it goes; None: on a terminal",
+            "checkpoint": "a file that the search is written to, and goes on from",
+            "args": "what fun gets behind x",
+            "integrality": "which variables are whole numbers, as scipy.optimize.milp has it",
+            "scale": "typical size of a change in each variable; None: the width of its bounds, or max(1, |x0|)",
+        },
+        RESEARCH: {
+            "ray_address": "the Ray cluster; None: one on this machine",
+            "preset": "the options to start from: default or paper",
+            "linear": "scipy.optimize.LinearConstraint that are kept by projection (`constraints` takes them, too)",
+            "tol": "SciPy's name of sigma_stop",
+            "maxiter": "SciPy's name of max_iterations",
+            "maxfev": "SciPy's name of max_evaluations",
+            "options": "further arguments in a dictionary, as SciPy has it",
+        },
+    }.items()
+    for name, words in group.items()
+}

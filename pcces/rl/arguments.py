@@ -1,0 +1,49 @@
+"""The keywords of `pcces.train` that are no settings of an algorithm, each with one line of meaning."""
+
+from __future__ import annotations
+
+from pcces.support.settings import FIRST, RESEARCH, SOMETIMES, Explained
+
+# Their defaults stand in `pcces.train`, `pcces.train_seeds` and `pcces.rl.request.Request`.
+ARGUMENTS = {
+    name: Explained(name, "", words, use)
+    for use, group in {
+        FIRST: {
+            "algorithm": "what trains: pcces, openes, asebo, ppo-lag, rcpo or cpo",
+            "steps": "budget of environment steps, in place of iterations; the certificate's episodes come on top",
+            "threshold": "the most an episode may cost on average, a number for each cost; None: the task's own",
+            "limits": "limits on something else than means, by the costs' names, such as 'off_centre: P(> 30) <= 0.05'",
+            "seed": "the same seed gives the same run; train_seeds takes several as seeds",
+            "out": "the folder to write; None: none",
+            "workers": "how many processes play episodes with the engines local and ray; None: one per core",
+            "cost": "cost(observation, action, info) of a step, where the environment itself gives none",
+        },
+        SOMETIMES: {
+            "preset": "the settings to start from: default, or of pcces also paper and paper-literal",
+            "iterations": "how many iterations, in place of steps; None: 300",
+            "population": "policies tried in an iteration, where the algorithm has a population",
+            "engine": "where episodes are played: device, local or ray; None: device for tasks in JAX, else local",
+            "init": "the policy to begin with: that of another run, or of its folder",
+            "resume": "go on with the run in out",
+            "confidence": "confidence of the certificate",
+            "certify_episodes": "fresh episodes for the certificate; None: 1000 on the device, 200 with workers",
+            "entropy_bounds": "(low, high) for the entropy of an episode's actions; None: the task's own",
+            "cost_bounds": "(low, high) of a step's cost, or 'none'; with them the certificate is guaranteed",
+            "episode_cost_bounds": "(low, high) of an episode's cost, or 'none'",
+            "env_args": "keyword arguments that the environment is made with",
+            "max_steps": "the most steps of an episode, where the environment has no time limit or a later one",
+            "max_time": "end the training after so many seconds",
+            "target": "end the training at this mean return, with all limits kept",
+            "patience": "end the training after so many environment steps without a better return",
+            "callback": "callback(runs) after an iteration; True ends the training",
+            "progress": "whether to say on standard error how it goes; None: on a terminal",
+            "trackers": "what follows the training: tensorboard, wandb, mlflow, or objects of your own",
+            "report": "whether to write report.html",
+        },
+        RESEARCH: {
+            "ray_address": "the Ray cluster of the engine ray; None: one on this machine",
+            "step_timeout": "seconds after which a simulator's step counts as hung, and its episode as failed",
+        },
+    }.items()
+    for name, words in group.items()
+}
