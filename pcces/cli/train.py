@@ -127,10 +127,10 @@ COSTS = ("cost", "cost_bounds", "episode_cost_bounds")
 PANELS = {
     "Most used": ("algorithm", "steps", "threshold", "limit", "seed", "seeds", "out", "resume"),
     "How long": ("iterations", "max_time", "target", "patience"),
-    "Settings": ("preset", "population", "set_"),
+    "Settings": ("preset", "population", "init", "set_"),
     "The environment and its costs": ("env_arg", "max_steps", "cost", "cost_bounds", "episode_cost_bounds"),
     "Where it runs": ("engine", "workers", "ray_address", "step_timeout"),
-    "What it writes": ("tensorboard", "as_json"),
+    "What it writes": ("track", "tensorboard", "as_json"),
 }
 
 
