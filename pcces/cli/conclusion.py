@@ -52,7 +52,7 @@ def advice(runs: Sequence[Run]) -> list[str]:
     if any(run.final.get("failed_episodes") for run in bad):
         said.append(
             f"not certified: fresh episodes of the policy{whose} failed; the log names the error and the seeds that bring it"
-            " back (docs/how-to/engines.md). If failures become rarer (failed_episodes in metrics.csv), train longer (--iterations)"
+            " back (docs/how-to/simulator.md). If failures become rarer (failed_episodes in metrics.csv), train longer (--iterations)"
         )
     elif bad:
         said.append(
