@@ -1,6 +1,6 @@
 """The Point's Button task in JAX beside the MuJoCo form: step by step, and over episodes.
 
-Run as a script, it prints the tables of docs/reference/safety-tasks.md: `python tests/test_safety_button_in_jax.py`.
+Run as a script, it prints the tables of docs/results/navigation.md: `python tests/test_safety_button_in_jax.py`.
 """
 
 import math
@@ -347,7 +347,7 @@ def test_it_can_be_drawn():
 
 
 def report():
-    """Print the tables of docs/reference/safety-tasks.md; ten minutes on one core."""
+    """Print the tables of docs/results/navigation.md; ten minutes on one core."""
     found = beside(driver(0.0, 0.1), 64, 300)
     button, gremlin = found["button"] & ~found["gremlin"], found["gremlin"]
     print("| one step | away from contacts | touching a button | touching a gremlin |\n| --- | --- | --- | --- |")

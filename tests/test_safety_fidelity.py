@@ -265,7 +265,7 @@ def plain_layout(keepouts: list[float], extent: float, rng: np.random.Generator)
 
 
 def report() -> None:
-    """Print the table of docs/reference/safety-tasks.md: `python tests/test_safety_fidelity.py`."""
+    """Print the table of docs/results/navigation.md: `python tests/test_safety_fidelity.py`."""
     tasks = list(dict.fromkeys(recording(name).task for name in FILES))
     rows: dict[str, list[str]] = {}
     for task in tasks:
