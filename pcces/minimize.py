@@ -50,7 +50,7 @@ def minimize(
     options: Mapping[str, Any] | None = None,
     **more: Any,
 ) -> OptimizeResult:
-    """Minimise a noisy function under constraints that may not be broken, and certify the answer.
+    """Minimise a noisy function under constraints, and certify that the answer keeps them.
 
     `fun(x)` returns a float, or a pair (f, c) when one simulation gives objective and constraints (c <= 0 is feasible; numbers,
     or a dictionary that names them); with `common_random_numbers=True` it is called as fun(x, rng). `constraints` are

@@ -50,7 +50,7 @@ def bench(
         typer.Option(show_default="one a core", help="How many, for the engines local and ray; once for each number."),
     ] = None,
     seconds: Annotated[float, typer.Option(help="How long to time each, after its first iteration.")] = 5.0,
-    iterations: Annotated[int, typer.Option(help="Of the training whose length is foretold.")] = 300,
+    iterations: Annotated[int, typer.Option(help="Length of the training whose duration is predicted.")] = 300,
     threshold: Threshold = None,
     cost: CostAddress = None,
     env_arg: EnvArgs = None,

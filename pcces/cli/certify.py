@@ -29,7 +29,7 @@ def certify(
         int | None, typer.Option(min=2, show_default="as many as the run's own certificate took")
     ] = None,
     confidence: Annotated[float, typer.Option(help="Between 0 and 1.")] = 0.95,
-    seed: Annotated[int, typer.Option(help="Other episodes.")] = 2_000_000,
+    seed: Annotated[int, typer.Option(help="Another seed plays other episodes.")] = 2_000_000,
     greedy: Greedy = False,
     engine: OtherEngine = None,
     modules: Modules = None,

@@ -28,8 +28,8 @@ Made by `pcces reproduce --page` from the result files, never by hand.
 - **Returns and costs** are those of the policy that a run returns, measured on fresh episodes by the same code for every algorithm. *Certified*: that policy keeps
   its limits with 95 % confidence, guaranteed (for any costs in a step's range) where nothing else is said. *Over*: the share of training iterations whose policy cost more than allowed, on fresh episodes. *Samples*: policies tried in an iteration.
 - **Intervals**, in brackets, are 95 % bootstrap intervals of the mean over seeds, made wider as Student's t is where seeds are few; bands in the pictures likewise. IQM is the mean of
-  the middle half of the seeds. Differences are paired by seed, and *higher* or *lower* is said only of an interval without zero. Each stands for itself: of forty differences that
-  are none, about one will look *lower*; what is clear of all together is said, too.
+  the middle half of the seeds. Differences are paired by seed, and *higher* or *lower* is said only of an interval without zero. Each comparison is judged by itself: of forty differences that
+  are zero, about one will look *lower*. What holds for all of them together (Holm's method) is said too.
 - **Verdicts** are computed: *reproduced*, *exceeded* (better than the paper's), *not reached*, *not run at full scale*. A mark is reached if the mean over seeds is, to four digits.
 - **Steps** of OpenES and ASEBO leave out the 8 episodes of each of 1024 random policies (none on PyBullet's) from which they pick their first one. **Times** are
   those of all seeds of an arm (an algorithm on a task with its settings), side by side.
