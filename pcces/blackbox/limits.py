@@ -28,6 +28,7 @@ Ranges = tuple[tuple[float, float], ...]
 CHANCE = 0.8  # that the certificate succeeds, if the constraints keep the margin
 FEW_CHANCE = 0.95  # likewise, where there are too few for many candidates
 FIRST_LOOK = 0.2  # of the error probability that is left, for a look that need not be the last
+CARE = 1.0  # standard errors added to constraint_z for tails: of many points the one that looks best is lucky, and tails are noisy
 OWN = 10  # evaluations of a point that say as much about its own noise as all others do
 
 
@@ -71,7 +72,8 @@ def clearance(search: Search, outputs: np.ndarray) -> np.ndarray:
 
 def over(search: Search, values: np.ndarray, error: np.ndarray | float = 0.0) -> np.ndarray:
     """Likewise, of what is limited (.., 1 + r) with standard errors."""
-    return values[..., 1:] + margin(search) + search.options.constraint_z * error - allowance(search)
+    z = search.options.constraint_z + CARE * np.array([limit.kind != "mean" for limit in each(search)])
+    return values[..., 1:] + margin(search) + z * error - allowance(search)
 
 
 def allowance(search: Search) -> float:
