@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo demo-blackbox docs test test-fast test-portable lint mutants format bench-baselines bench-blackbox bench-certificates bench-device bench-engines bench-environments bench-few bench-omnisafe bench-overhead bench-safety bench-scaling clean help
+.PHONY: demo demo-blackbox docs dist test test-fast test-portable lint mutants format bench-baselines bench-blackbox bench-certificates bench-device bench-engines bench-environments bench-few bench-omnisafe bench-overhead bench-safety bench-scaling clean help
 help:            ## what can be made here
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 22
 
@@ -27,6 +27,9 @@ demo-blackbox: .venv/.demo  ## a black box: an inventory's cost under a service 
 
 docs: .venv/.dev   ## the documentation as a site that opens from disk, site/index.html, with a reference made from the docstrings
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet && echo "site: site/index.html"
+
+dist: .venv/.dev   ## the wheel and the sdist in dist/, tried in empty environments: the README's examples, the command line, hints for extras (minutes)
+	@$(BIN)/python tests/distribution.py
 
 test: .venv/.dev   ## every test
 	$(BIN)/python -m pytest -n 3 --dist worksteal
@@ -120,4 +123,4 @@ bench-device: .venv/.dev .venv-peers/.done  ## generations and useful steps per 
 	@$(BIN)/python benchmarks/device.py
 
 clean:           ## remove what was built
-	rm -rf .venv .venv-peers .venv-few .venv-omnisafe .venv-confseq .venv-portable-* build site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-peers .venv-few .venv-omnisafe .venv-confseq .venv-portable-* build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

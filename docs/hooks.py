@@ -25,7 +25,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     if page.is_homepage:
         page.meta["hide"] = ["navigation"]  # the tabs above it say the same
     if page.parent and page.parent.title in LESS_LOOKED_FOR:
-        page.meta["search"] = {"boost": 0.3}
+        page.meta["search"] = {"boost": 0.01}
     markdown = re.sub(r"^<!-- settings (.+) -->$", lambda mark: settings(*mark[1].split()), markdown, flags=re.M)
     markdown = re.sub(r"^<!-- commands -->$", lambda mark: commands(), markdown, flags=re.M)
     return outside(markdown, posixpath.dirname(page.file.src_uri))
@@ -35,14 +35,14 @@ def outside(markdown: str, folder: str) -> str:
     """Links that leave docs/ lead to files of the repository, which a site has not: their paths stay, as text.
 
     >>> outside("[the peers](../../benchmarks/README.md), [theory](../theory.md)", "results")
-    'the peers (`benchmarks/README.md`), [theory](../theory.md)'
+    'the peers: `benchmarks/README.md`, [theory](../theory.md)'
     """
 
     def plain(link: re.Match[str]) -> str:
         path = posixpath.normpath(posixpath.join("docs", folder, link[2]))
         if path.startswith("docs/"):
             return link[0]
-        return f"`{path}`" if link[1].strip("`") == path else f"{link[1]} (`{path}`)"
+        return f"`{path}`" if link[1].strip("`") == path else f"{link[1]}: `{path}`"
 
     return re.sub(r"\[([^\]\n]*(?:\n[^\]\n]+)?)\]\((\.\./[^)\s]*)\)", plain, markdown)
 

@@ -1,4 +1,4 @@
-"""Optimise a noisy objective under hard constraints, and get an answer whose feasibility is certified."""
+"""Optimise a noisy simulator, or train an RL policy, under limits, and get a statistical certificate that the answer keeps them."""
 
 import sys as _sys
 from importlib import import_module as _import_module
@@ -50,6 +50,10 @@ _HOMES = {
 def __getattr__(name: str) -> _Any:
     if name in ("envs", "limits"):
         return _import_module(f"pcces.{name}")
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("pcces")
     if name not in _HOMES:
         raise AttributeError(f"module 'pcces' has no attribute {name!r}")
     value = getattr(_import_module(_HOMES[name]), name)

@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+import sys
 from importlib import metadata
 from pathlib import Path
 
@@ -35,6 +36,13 @@ from small import IMPOSSIBLE, LOOSE, SMALL, once  # noqa: E402
 
 settings.register_profile("pcces", deadline=None)  # a loaded machine is not a failure
 settings.load_profile("pcces")
+
+# These send signals, type into a shell, or read /proc and /dev.
+POSIX = (
+    "test_checkpoint.py", "test_ending.py", "test_engines.py", "test_files.py", "test_lock.py", "test_ray.py", "test_reproduce.py",
+    "test_streams.py", "test_train_on_workers.py",
+)  # fmt: skip
+collect_ignore = list(POSIX) if sys.platform == "win32" else []
 
 
 def pytest_collection_modifyitems(items):

@@ -41,7 +41,25 @@ def test_every_package_that_is_imported_is_declared(file):
     assert imported(file.read_text()) <= declared()
 
 
+def at_once(text):
+    """The packages that a module imports when it is imported itself, and not only for type checking."""
+    body = [node for node in ast.parse(text).body if isinstance(node, ast.Import | ast.ImportFrom)]
+    return imported(ast.unparse(ast.Module(body, [])))
+
+
+@pytest.mark.parametrize(
+    "room", ["support", "core", "strategies", "blackbox", "minimize.py", "limits.py", "__init__.py"]
+)
+def test_black_boxes_need_no_extra(room):
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    base = {normal(re.split(r"[^\w.-]", wanted)[0]) for wanted in project["dependencies"]}
+    home = ROOT / "pcces" / room
+    for file in [home] if home.is_file() else sorted(home.rglob("*.py")):
+        assert at_once(file.read_text()) <= base, file
+
+
 def test_what_is_not_declared_would_be_seen():
     text = "import os, numpy.linalg\ndef f():\n    from PIL import Image\n    import pandas\n"
     assert imported(text) == {"numpy", "pillow", "pandas"} and "pandas" not in declared()
+    assert at_once(text) == {"numpy"}
     assert {"numpy", "jax", "pillow", "tensorboardx"} <= declared() and "pytest" not in declared()

@@ -27,7 +27,7 @@ ARGUMENTS = {
             "resume": "go on with the run in out",
             "confidence": "confidence of the certificate",
             "certify_episodes": "fresh episodes for the certificate; None: 1000 on the device, 200 with workers",
-            "entropy_bounds": "(low, high) for the entropy of an episode's actions; None: the task's own",
+            "entropy_bounds": "(low, high) for the entropy of an episode's actions; None: the task's own, or none for a baseline",
             "cost_bounds": "(low, high) of a step's cost, or 'none'; with them the certificate is guaranteed",
             "episode_cost_bounds": "(low, high) of an episode's cost, or 'none'",
             "env_args": "keyword arguments that the environment is made with",
