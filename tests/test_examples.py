@@ -120,3 +120,24 @@ def test_a_limit_is_broken_by_neglect_and_kept_with_care(file, example):
 def test_their_names_are_known_where_the_command_line_finds_them(example):
     example("battery")
     assert "Battery-v0" in tasks()
+
+
+# -- black boxes -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("file", ["staffing", "controller", "hyperparameters", "portfolio"])
+def test_a_black_box_is_solved_and_what_is_certified_is_true(file, example):
+    module = example(file)
+    res = module.solve(250)
+    assert res.nfev <= 250 and res.failures == 0
+    fresh = [np.random.default_rng(10**6 + seed) for seed in range(400)]
+    if file == "staffing":
+        truth = np.mean([module.day(res.x, rng) > module.LATE for rng in fresh[:200]]) <= 0.08
+    elif file == "controller":
+        truth = np.mean([module.move(res.x, rng)[1] > module.FAR for rng in fresh]) <= 0.03
+    elif file == "hyperparameters":
+        truth = np.mean([module.fitted(res.x, rng)[1] for rng in fresh[:50]]) <= 1.02
+    else:
+        truth = module.pcces.limits.CVaR(0.1).estimate([-(res.x @ module.year(rng)) for rng in fresh]) <= 18
+    assert truth or not res.success
+    assert res.success or "NOT certified" in res.message or "no feasible point" in res.message
