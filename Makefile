@@ -88,9 +88,9 @@ bench-few: .venv/.demo .venv-few/.done  ## 50 to 500 evaluations: pcces beside B
 	@touch $@
 
 bench-certificates: .venv/.demo .venv-confseq/.done  ## attacks on certificates: is one false, is a true one given? (JOBS=16 for 16 processes: half an hour, hours on one; goes on where it stopped)
-	@$(BIN)/python -W ignore::RuntimeWarning benchmarks/certificates/attack.py --workers $(or $(JOBS),1)
-	@$(BIN)/python benchmarks/certificates/rates.py
-	@$(BIN)/python benchmarks/certificates/widths.py --confseq .venv-confseq
+	@$(BIN)/python -m benchmarks.certificates.attack --workers $(or $(JOBS),1)
+	@$(BIN)/python -m benchmarks.certificates.rates
+	@$(BIN)/python -m benchmarks.certificates.widths --confseq .venv-confseq
 
 bench-baselines: .venv/.dev .venv-peers/.done  ## the baselines: step sizes, OpenES beside evosax, PPO on tasks it must solve (an hour; goes on where it stopped)
 	@PYTHONPATH=. .venv-peers/bin/python benchmarks/baselines.py evosax

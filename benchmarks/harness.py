@@ -73,8 +73,10 @@ def progress(results: Iterable[Any], total: int, named: Callable[[Any], str]) ->
 
 
 def records(path: Path) -> list[dict]:
-    """The runs that a file of JSON lines holds; none where there is no file."""
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    """The runs that a file of JSON lines holds; none where there is no file. A line that was being written when its process
+    was killed is none."""
+    lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+    return [json.loads(line) for line in lines if line.endswith("\n")]
 
 
 def run_all(
@@ -88,6 +90,8 @@ def run_all(
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     done, until = set(map(key, records(path))), time.time() + 60 * minutes
+    if path.exists() and not path.read_bytes().endswith(b"\n"):
+        path.write_bytes(path.read_bytes().rpartition(b"\n")[0] + b"\n" * bool(done))
     with ProcessPoolExecutor(processes) as pool, path.open("a") as out:
         futures = [pool.submit(_in_time, until, run, *task) for task in tasks]
         ended = (future.result() for future in as_completed(futures))

@@ -7,8 +7,20 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from functions import HAIR, SPAN, Problem, beyond, design, edge, episodes, nowhere, outcomes, tail
-from noises import (
+
+from benchmarks.certificates.functions import (
+    HAIR,
+    SPAN,
+    Problem,
+    beyond,
+    design,
+    edge,
+    episodes,
+    nowhere,
+    outcomes,
+    tail,
+)
+from benchmarks.certificates.noises import (
     Blocks,
     Drifting,
     Noise,
@@ -29,7 +41,6 @@ from noises import (
     to_whole,
     unrelated,
 )
-
 from pcces.limits import CVaR, Probability, Quantile
 
 RUNS = 200

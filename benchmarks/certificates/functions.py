@@ -7,8 +7,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from noises import Noise
 from scipy import optimize, stats
+
+from benchmarks.certificates.noises import Noise
 
 HAIR = 1e-6  # by which all points are infeasible, where each certificate is false
 SPAN = (-2.0, 3.0)  # of x

@@ -1,6 +1,6 @@
 """What the attacks came to, as markdown: how many certificates were given, and how many of them were false.
 
-python benchmarks/certificates/rates.py                        # from out/certificates.jsonl
+python -m benchmarks.certificates.rates                        # from out/certificates.jsonl
 """
 
 import argparse
@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from attack import OUT, read
-from cases import GROUPS, Case, cases
+
+from benchmarks.certificates.attack import OUT
+from benchmarks.certificates.cases import GROUPS, Case, cases
+from benchmarks.harness import markdown, records
 
 Row = dict[str, Any]
 GRADES = ("guaranteed", "asymptotic")
@@ -32,16 +34,17 @@ def share(part: int, whole: int) -> str:
     return f"{100 * part / whole:.3g} %"
 
 
-def attacks(made: dict[str, list[Row]], group: str) -> None:
+def attacks(made: dict[str, list[Row]], group: str) -> str:
     """A row a case: certificates given, and false ones."""
-    print("| attack | evaluations | runs | guaranteed | of these false | asymptotic | of these false |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
+    header = ["attack", "evaluations", "runs", "guaranteed", "of these false", "asymptotic", "of these false"]
+    table = []
     for case, rows in of_group(made, group):
         cells = [case.name, str(case.budget), str(len(rows))]
         for grade in GRADES:
             wrong = false(rows, grade)
             cells += [share(given(rows, grade), len(rows)), f"{wrong} ({share(wrong, len(rows))})" if wrong else "0"]
-        print("| " + " | ".join(cells) + " |")
+        table.append(cells)
+    return markdown(header, table)
 
 
 def certified(rows: list[Row]) -> tuple[int, list[float]]:
@@ -50,44 +53,42 @@ def certified(rows: list[Row]) -> tuple[int, list[float]]:
     return len(good), [row["gap"] for row in good if row["gap"] is not None]
 
 
-def failures(made: dict[str, list[Row]], group: str) -> None:
+def failures(made: dict[str, list[Row]], group: str) -> str:
     """A row a problem: what was certified, how close to the best, and false ones."""
-    print("| problem | runs | certified | false | median above the best | within 12 %, of all runs |")
-    print("| --- | --- | --- | --- | --- | --- |")
-    totals = np.zeros(4, dtype=int)
+    header = ["problem", "runs", "certified", "false", "median above the best", "within 12 %, of all runs"]
+    table, totals = [], np.zeros(4, dtype=int)
     for case, rows in of_group(made, group):
         wrong, close = sum(false(rows, grade) for grade in GRADES), certified(rows)[1]
-        any_ = sum(given(rows, grade) for grade in GRADES)
-        near = sum(gap <= CLOSE for gap in close)
-        totals += len(rows), any_, wrong, near
-        median = f"{100 * float(np.median(close)):.2g} %" if close else ""
-        print(
-            f"| {case.name} | {len(rows)} | {share(any_, len(rows))} | {wrong} | {median} | {share(near, len(rows))} |"
-        )
-    runs, any_, wrong, near = map(int, totals)
-    print(f"| all | {runs} | {share(any_, runs)} | {wrong} | | {share(near, runs)} |")
+        counts = len(rows), sum(given(rows, grade) for grade in GRADES), wrong, sum(gap <= CLOSE for gap in close)
+        totals += counts
+        table.append(counted(case.name, counts, f"{100 * float(np.median(close)):.2g} %" if close else ""))
+    return markdown(header, [*table, counted("all", tuple(totals.tolist()), "")])
 
 
-def powers(made: dict[str, list[Row]], group: str) -> None:
+def counted(name: str, counts: tuple[int, ...], median: str) -> list[str]:
+    """The cells of a row."""
+    runs, any_, wrong, near = counts
+    return [name, str(runs), share(any_, runs), str(wrong), median, share(near, runs)]
+
+
+def powers(made: dict[str, list[Row]], group: str) -> str:
     """A row a kind of limit, a column a budget: true certificates, and how far above the best their answers are."""
     found: dict[str, dict[int, list[Row]]] = {}
     for case, rows in of_group(made, group):
         found.setdefault(case.name, {})[case.budget] = rows
     budgets = sorted({budget for by_budget in found.values() for budget in by_budget})
-    print("| limit | grade | " + " | ".join(map(str, budgets)) + " | false of runs |")
-    print("| --- | --- |" + " --- |" * (len(budgets) + 1))
+    table = []
     for name, by_budget in found.items():
         every = [row for rows in by_budget.values() for row in rows]
-        grade = max(GRADES, key=lambda grade: given(every, grade))
-        cells = [name, grade]
+        cells = [name, max(GRADES, key=lambda grade: given(every, grade))]
         for budget in budgets:
             rows = by_budget.get(budget, [])
             good, gaps = certified(rows)
-            cells.append(
-                f"{share(good, len(rows))}; {100 * float(np.median(gaps)):.2g} %" if gaps else "0 %" if rows else ""
-            )
+            median = f"; {100 * float(np.median(gaps)):.2g} %" if gaps else ""
+            cells.append(f"{share(good, len(rows))}{median}" if rows else "")
         wrong = sum(false(every, grade) for grade in GRADES)
-        print("| " + " | ".join([*cells, f"{wrong} of {len(every)}"]) + " |")
+        table.append([*cells, f"{wrong} of {len(every)}"])
+    return markdown(["limit", "grade", *map(str, budgets), "false of runs"], table)
 
 
 def of_group(made: dict[str, list[Row]], group: str) -> list[tuple[Case, list[Row]]]:
@@ -100,7 +101,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=OUT)
     made: dict[str, list[Row]] = {}
-    for row in read(parser.parse_args().out):
+    for row in records(parser.parse_args().out):
         made.setdefault(row["case"], []).append(row)
     known = {case.key for case in cases()}
     made = {key: rows for key, rows in made.items() if key in known}
@@ -116,7 +117,7 @@ def main() -> None:
     for group, title in GROUPS.items():
         if of_group(made, group):
             print(f"\n### {title}\n")
-            {"failure": failures, "power": powers}.get(group, attacks)(made, group)
+            print({"failure": failures, "power": powers}.get(group, attacks)(made, group))
 
 
 if __name__ == "__main__":

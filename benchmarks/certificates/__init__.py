@@ -1,0 +1,1 @@
+"""Attacks on certificates: `make bench-certificates`."""
