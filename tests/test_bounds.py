@@ -254,14 +254,16 @@ def test_what_remembers_or_drifts_is_seen_and_its_mean_is_less_sure():
 
 def test_dependence_that_others_showed_counts():
     x = np.random.default_rng(0).normal(-1, 1, (100, 1))
-    fresh, after = (judge(x, [Column(range=(-9, 9), memory=memory)], 0.05) for memory in (1.0, 4.0))
+    fresh, after, wide = (
+        judge(x, [Column(range=(-9, high), memory=memory)], 0.05) for high, memory in ((9, 1.0), (9, 4.0), (90, 4.0))
+    )
     assert fresh.methods == ("betting",) and after.methods == ("dependent",)
     assert fresh.memory == [1.0] and after.memory == [4.0]
-    assert (
-        after.bounds
-        == judge(x, [Column(memory=4.0)], 0.05).bounds
-        == pytest.approx(student_bound(x[:, 0], 0.05, effective=25))
-    )
+    plain = judge(x, [Column(memory=4.0)], 0.05).bounds
+    assert plain == pytest.approx(student_bound(x[:, 0], 0.05, effective=25))
+    # Dependence never makes a bound tighter: the larger of the two.
+    tight = judge(x, [Column(range=(-9, 9), memory=50 / 9)], 0.05).bounds
+    assert after.bounds == fresh.bounds > plain and wide.bounds > after.bounds and tight >= fresh.bounds
     drift = judge(x + np.linspace(-3, 3, 100)[:, None], [Column()], 0.05)
     assert drift.bounds == [math.inf] and drift.memory == [100 / 8]  # which more samples may see the end of
 

@@ -250,15 +250,18 @@ def judge(samples: np.ndarray, columns: Sequence[Column], error: float) -> Judge
             bounds[j], methods[j] = _counted(x, column, each, effective)
             continue
         y, known = column.rows(x, column.level)
-        if known.range is not None and effective is None and not at_the_ends(known):
-            methods[j] = "betting"
-            betting.append((j, y, known.range))
+        range_ = None if at_the_ends(known) else known.range
+        if range_ is not None:
+            betting.append((j, y, range_))
+        if range_ is not None and effective is None:
+            bounds[j], methods[j] = -math.inf, "betting"
         else:
             bounds[j], methods[j] = _mean(y, known, each, effective)
     for size in {len(y) for _, y, _ in betting}:
         js, ys, ranges = zip(*(part for part in betting if len(part[1]) == size))
         low, high = np.array(ranges, dtype=float).T
-        bounds[list(js)] = upper.betting_bound(np.column_stack(ys), each, low, high, at=np.zeros(len(js)))
+        bound = upper.betting_bound(np.column_stack(ys), each, low, high, at=np.zeros(len(js)))
+        bounds[list(js)] = np.maximum(bounds[list(js)], bound)  # dependence makes no bound tighter
     return Judgement(bounds, tuple(methods), memory)
 
 
