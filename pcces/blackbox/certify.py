@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pcces.blackbox import acquire, caution, limits
+from pcces.blackbox import acquire, caution, independence, limits
 from pcces.blackbox.batch import Batch, repeated
 from pcces.blackbox.models.quadratic import local_model
 from pcces.blackbox.state import Answer, Measured, RunState, Test
@@ -43,6 +43,8 @@ def next_candidate(search: Search) -> bool:
         z = _corrected(search)
     if z is None or _tested(search, z):
         z = _fallback(search)
+    if not test.candidates:
+        test.memory = independence.of_search(search, z)
     test.candidates.append(z)
     test.samples = np.zeros((0, 0))
     test.levels = limits.levels(search)

@@ -145,6 +145,22 @@ class Evaluations(Sequence[dict[str, Any]]):
         names = self.columns if len(self.columns) <= 20 else [*self.columns[:10], "..", *self.columns[-4:]]
         return f"{len(self)} evaluations{dropped}: {', '.join(names)}"
 
+    def of_search(self, most: int) -> tuple[np.ndarray, np.ndarray]:
+        """Points and constraints, in their order in time, of the latest evaluations that did not fail and were not the
+        certificate's; none where points are too long to be kept.
+
+        >>> table = Evaluations(["rate"])
+        >>> table.add(np.array([[0.5], [1.0]]), np.array([3, 4]), ["trial", "certify"], np.array([1.0, 2.0]), np.ones((2, 1)))
+        >>> table.of_search(9)
+        (array([[0.5]]), array([[1.]]))
+        """
+        room, rows = self._room, slice(self._size)
+        good = (
+            (room["why"][rows] != "certify") & np.isfinite(room["f"][rows]) & np.isfinite(room["c"][rows]).all(axis=1)
+        )
+        chosen = np.flatnonzero(good)[-most:] if self._points else np.zeros(0, dtype=int)
+        return room["x"][chosen], room["c"][chosen]
+
     def arrays(self) -> dict[str, np.ndarray]:
         """Everything, for a file."""
         arrays = {f"evaluations_{name}": array[: self._size] for name, array in self._room.items()}

@@ -111,6 +111,7 @@ class Optimizer:
         )  # fmt: skip
         self.state, self.history = state, self.search.history
         self.evaluations = Evaluations([f"x{i}" for i in range(space.size)], space.variables)
+        self.search.evaluations = self.evaluations
         self._asked: Batch | None = None
         name = strategy if isinstance(strategy, str) else None
         self.given = {"strategy": name, "preset": preset, "scale": scale, "linear": linear, "options": options}

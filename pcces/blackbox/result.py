@@ -238,6 +238,8 @@ def _verdict(
                 f"{failures}"
             )
     hint = "give more evaluations, or a larger certify_share"
+    if "dependent" in certificate.method:
+        hint = "evaluations seem to depend on each other, as noise that lasts or a drift does: make them independent, or give more"
     if "repeats" in certificate.method:
         hint = "say deterministic=True if there is no noise, or give the constraint_range"
     return UNCERTIFIED, f"{certificate}; the point looks feasible but could not be certified: {hint}{failures}"

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from pcces.core.certificate import Column
 from pcces.core.estimation import Estimate
 from pcces.strategies import Strategy
 from pcces.strategies.cma import default_population
+
+if TYPE_CHECKING:
+    from pcces.blackbox.evaluations import Evaluations
 
 PHASES = {"start": start, "propose": propose, "sample": sample, "trial": trial, "certify": certify}
 STALL = 40  # iterations without progress that end a noise-free run
@@ -56,6 +59,7 @@ class Search:
     later: Options | None = None  # the options from where Gaussian processes hand over to the strategy
     posterior: Any = None  # what they say, and what it was made of
     history: History = field(default_factory=History)
+    evaluations: Evaluations | None = None  # in their order in time
     columns: tuple[Any, list[Column]] = (None, [])  # what is known of each inequality, and what that was made of
 
     @property

@@ -17,6 +17,7 @@ import scipy
 from pcces.blackbox.models.archive import Archive
 from pcces.blackbox.models.qp import Solution, quadratic_program, whitened_program
 
+ROWS = 4  # points a coefficient, or a fit says nothing of noise
 REACH = 1.5  # under noise a model uses all points within this many spreads
 
 
@@ -119,6 +120,21 @@ def fit(
         return model
     line = _noise_line(phi[: n + 1], residual, weights, counts)
     return model._replace(noise=line[0], noise_slope=line[1:].T)
+
+
+def residuals(U: np.ndarray, Y: np.ndarray) -> np.ndarray | None:
+    """What a quadratic in U (k, n) does not explain of Y (k, r), by least squares; a linear function where points are few,
+    and None where they are too few for that.
+
+    >>> U = np.random.default_rng(0).standard_normal((40, 2))
+    >>> bool(np.allclose(residuals(U, U**2), 0)), residuals(U[:9], U[:9])
+    (True, None)
+    """
+    k, n = U.shape
+    if k < ROWS * (n + 1):
+        return None
+    phi = _features(U, quadratic=k >= ROWS * coefficients(n)).T
+    return Y - phi @ np.linalg.lstsq(phi, Y, rcond=None)[0]
 
 
 def _noise_line(phi: np.ndarray, residual: np.ndarray, weights: np.ndarray, counts: np.ndarray) -> np.ndarray:
