@@ -76,6 +76,16 @@ def test_limits_that_are_not_on_means():
     assert values[1] == pytest.approx(res.x.sum() - 1.3 + 0.256, abs=0.05)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("far", ["mean <= 1e90", "P(> 9e18) <= 0.1"])
+def test_a_limit_beside_which_nothing_is_seen_to_change_has_no_multiplier(far):
+    a = noisy(size=0.01)
+    res = solved(lambda x: (((x - 1) ** 2).sum() + a(), [x[0] + a(), x[1] + a()]), limits=[far, "mean <= 0.5"])
+    first, second = res.around.multipliers
+    assert first.value == first.error == 0 and not first.binds
+    assert second.value == pytest.approx(2 * (1 - res.x[1]), abs=0.2) and second.binds
+
+
 def test_an_answer_that_nothing_holds_has_none_and_one_that_could_go_on_says_so():
     free = solved(lambda x: (((x - 1) ** 2).sum(), x[0] - 1.9))
     assert [(each.binds, each.near) for each in free.around.multipliers] == [(False, False)]

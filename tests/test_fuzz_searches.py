@@ -114,8 +114,13 @@ def test_what_no_search_could_go_on_from_is_refused(saved, tmp_path):
     for far in (1e300, np.nan):
         factor = {"strategy.factor": np.full((3, 3), far)}
         refused("trial", "strategy.factor holds nan, inf or numbers larger than make sense", factor)
+    refused("named", "strategy.factor has a row of zeros", {"strategy.factor": np.zeros((5, 5))})
+    refused("trial", "incumbent.n holds numbers larger than make sense", {"incumbent.n": np.array(4e30)})
+    small = {"state.sigma_es": np.array(1e-300)}
+    refused("trial", "state.sigma_es holds what is not positive, or smaller than makes sense", small)
     ranges = [[-(10**400), 10**400], [0, 1]]
     refused("linear", "constraint_range must have a pair of finite numbers", options={"constraint_range": ranges})
+    refused("done", "it is done, and does not say why", memory={"message": ""})
     refused("new", "it has answer_values, and no samples of an answer", {"answer_values": np.zeros(1)})
     refused("few", "it lacks the multipliers of its constraints", {"multipliers": None})
     for name, counts in (("new", {"over": 1}), ("few", {"over": 16}), ("few", {"failures": 16})):

@@ -225,7 +225,7 @@ class Surroundings:
         variables' widths."""
         slack = np.maximum(-self.values[0][1:] - self.margins, 0.0)
         slack[list(self.setting.equal)] = 0.0
-        return slack / np.maximum(sizes, 1e-300)
+        return slack / np.maximum(sizes, 1e-150)  # finite, however far
 
     def _sides(self) -> list[Side]:
         """The bounds and linear constraints that hold the answer."""

@@ -94,6 +94,7 @@ FINITE = {
     "accepted_means", "evaluations_dropped",
 }  # fmt: skip
 POSITIVE = {"state.sigma", "state.sigma_es", "wins", "archive_counts", "ends.i.spread"}
+NEAREST, SIZES = 1e-100, ("sigma", "sigma_es", "spread")  # to zero: steps so small that their squares are not 0
 NOT_NEGATIVE = {
     "noise", "state.k", "evaluations_dropped", "archive_within", "archive_freedom", "first.n", "incumbent.n", "trial.n", "ends.i.estimate.n",
     "first.squares", "incumbent.squares", "trial.squares", "ends.i.estimate.squares",
@@ -140,6 +141,8 @@ def check_arrays(arrays: Arrays, memory: Mapping[str, Any], space: Space, strate
         if general not in ARRAYS:
             if same is not None and not (np.abs(array) <= LIMITS["state.sigma"]).all():
                 raise ValueError(f"{name} holds nan, inf or numbers larger than make sense")
+            if name in ("strategy.factor", "strategy.covariance") and not array.any(axis=-1).all():
+                raise ValueError(f"{name} has a row of zeros: a direction that is never searched")
             continue
         kinds, shapes = ARRAYS[general]
         if array.dtype.kind not in kinds or not any(_fits(array.shape, shape, sizes) for shape in shapes.split("|")):
@@ -181,13 +184,17 @@ def _fits(shape: tuple[int, ...], wanted: str, sizes: dict[str, int]) -> bool:
 
 def _check_values(name: str, general: str, array: np.ndarray) -> None:
     squares = general.endswith("squares") or general == "archive_within"
-    most = DERIVED**1.75 if squares else LIMITS.get(general, DERIVED)
+    counts = general in (
+        "archive_counts",
+        *(f"{whose}.n" for whose in ("first", "incumbent", "trial", "ends.i.estimate")),
+    )
+    most = DERIVED**1.75 if squares else MANY if counts else LIMITS.get(general, DERIVED)
     if array.dtype.kind in "fi" and (np.isfinite(array) & (np.abs(array.astype(float)) > most)).any():
         raise ValueError(f"{name} holds numbers larger than make sense")
     if general in FINITE and not np.isfinite(array).all():
         raise ValueError(f"{name} holds nan or inf")
-    if general in POSITIVE and not (array > 0).all():
-        raise ValueError(f"{name} holds what is not positive")
+    if general in POSITIVE and not (array > (NEAREST if general.endswith(SIZES) else 0)).all():
+        raise ValueError(f"{name} holds what is not positive, or smaller than makes sense")
     if general in NOT_NEGATIVE and (array < 0).any():
         raise ValueError(f"{name} holds what is negative")
 
@@ -203,6 +210,8 @@ def _check_together(arrays: Arrays, memory: Mapping[str, Any], archived: int) ->
     measured = {f"incumbent.{part}" for part in _ESTIMATE} <= arrays.keys() and arrays["incumbent.n"] > 0
     if phase in ("sample", "trial", "certify") and not measured:
         raise ValueError(f"it lacks the estimate of the incumbent, which the phase {phase} goes on from")
+    if phase == "done" and not memory.get("message"):
+        raise ValueError("it is done, and does not say why")
     told = memory["evaluations"] - memory.get("repeated", 0)
     if memory.get("failures", 0) > told or memory.get("over", 0) > (told if w > 1 else 0):
         raise ValueError(f"of {told} evaluations, more failed or were over a limit")

@@ -114,7 +114,9 @@ def load(path: str | Path, kind: str, most: int = MOST) -> tuple[dict[str, np.nd
             if not isinstance(data, dict):
                 raise TypeError("its header holds no names")
         except Exception as error:  # a damaged file can fail in more ways than zipfile, zlib and NumPy have names for
-            raise ValueError(f"{path} is not a file written by pcces, or it is damaged ({error})") from error
+            raise ValueError(
+                f"{path} is not a file written by pcces, or it is damaged ({short(error, 200)})"
+            ) from error
     if found != kind:
         raise ValueError(f"{path} holds a {short(found)}, not a {kind}")
     return arrays, data
