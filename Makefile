@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo demo-blackbox docs dist test test-fast test-portable lint mutants format bench-baselines bench-blackbox bench-certificates bench-device bench-engines bench-environments bench-few bench-omnisafe bench-overhead bench-safety bench-scaling clean help
+.PHONY: demo demo-blackbox docs dist test test-fast test-portable lint mutants format bench-async bench-baselines bench-blackbox bench-certificates bench-device bench-engines bench-environments bench-few bench-omnisafe bench-overhead bench-safety bench-scaling clean help
 help:            ## what can be made here
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 22
 
@@ -91,6 +91,9 @@ bench-certificates: .venv/.demo .venv-confseq/.done  ## attacks on certificates:
 	@$(BIN)/python -m benchmarks.certificates.attack --workers $(or $(JOBS),1)
 	@$(BIN)/python -m benchmarks.certificates.rates
 	@$(BIN)/python -m benchmarks.certificates.widths --confseq .venv-confseq
+
+bench-async: .venv/.demo  ## whether sixteen workers keep busy where evaluations take unequally long; two markdown tables, half an hour
+	@OMP_NUM_THREADS=1 $(BIN)/python benchmarks/asynchronous.py
 
 bench-baselines: .venv/.dev .venv-peers/.done  ## the baselines: step sizes, OpenES beside evosax, PPO on tasks it must solve (an hour; goes on where it stopped)
 	@PYTHONPATH=. .venv-peers/bin/python benchmarks/baselines.py evosax

@@ -39,6 +39,7 @@ def minimize(
     timeout: float | None = None,
     ray_address: str | None = None,
     vectorized: bool = False,
+    asynchronous: bool = False,
     rng: int | np.random.Generator | None = None,
     callback: Callable[[OptimizeResult], Any] | None = None,
     progress: bool | None = None,
@@ -67,6 +68,9 @@ def minimize(
     `engine="ray"` they are actors of the Ray cluster at `ray_address` (None: one on this machine). A worker that dies is
     replaced, and what it was evaluating is evaluated again, which counts (`message` says how often; only the certificate's samples
     may so exceed `max_evaluations`); an evaluation that takes longer than `timeout` seconds has failed.
+    `asynchronous=True` keeps all workers busy where evaluations take unequally long: none of them waits for another's, and the
+    search goes on with what it has. Then the answer depends on which evaluations were quick (the certificate does not);
+    without it, it does not even depend on how many workers there are.
     `vectorized=True` hands fun all points at once (k, n) and wants f (k,) or (f, c) with c (k, m).
     `max_evaluations` (default 2000 n) counts every call, the certificate's included. `callback(result)` is called once an
     iteration; returning True or raising StopIteration ends the search. Further options: `pcces.Options`.
@@ -96,6 +100,9 @@ def minimize(
     check_names(given, [*DEFAULTS, *OWN])
     evaluator = {name: given.pop(name) for name in ("workers", "vectorized", "engine", "timeout", "ray_address")}
     callback, progress, checkpoint, args = map(given.pop, ("callback", "progress", "checkpoint", "args"))
+    asynchronous = given.pop("asynchronous")
+    if asynchronous and vectorized:
+        raise ValueError("asynchronous=True evaluates points one by one: leave vectorized=True out")
     x0 = given["x0"] = as_point(x0)
     variables = read_variables(bounds, None if x0 is None else len(x0), given.pop("integrality", None))
     if variables is not None:
@@ -111,10 +118,12 @@ def minimize(
         from pcces.blackbox.storage import resumed
 
         optimizer = resumed(optimizer, checkpoint, seeded=rng is not None)
+        if optimizer.state.desk is not None and not asynchronous:
+            raise ValueError(f"the search in {checkpoint} is an asynchronous one: give asynchronous=True")
     with Evaluator(
         fun, functions, common_random_numbers=optimizer.search.common_random_numbers, **evaluator
     ) as evaluate:
-        return ask_and_tell(optimizer, evaluate, callback, progress, checkpoint)
+        return ask_and_tell(optimizer, evaluate, callback, progress, checkpoint, asynchronous)
 
 
 DEFAULTS = {name: parameter.default for name, parameter in inspect.signature(minimize).parameters.items()}

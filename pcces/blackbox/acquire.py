@@ -87,16 +87,18 @@ def _data(search: Search) -> Data:
     return Data(archive.points[rows], outputs, archive.counts[rows], within, archive.freedom)
 
 
-def design(search: Search, count: int) -> np.ndarray:
-    """Points z (count, n) that fill the space evenly: half of them all of it, half of them the middle around x_k."""
-    n, rng = search.space.n, search.streams(CLOUD, search.state.budget.batches)
+def design(search: Search, count: int, first: int | None = None) -> np.ndarray:
+    """Points z (count, n) that fill the space evenly: half of them all of it, half of them the middle around x_k. With `first`
+    those of a sequence from there on, whenever they are asked for."""
+    n, rng = search.space.n, search.streams(CLOUD, search.state.budget.batches if first is None else 0)
+    first = first or 0
     golden = 1.0
     for _ in range(40):  # of n dimensions: the root of g^(n+1) = g + 1
         golden = (1 + golden) ** (1 / (n + 1))
-    u = (rng.random(n) + np.arange(1, count + 1)[:, None] * golden ** -np.arange(1.0, n + 1)) % 1.0
+    u = (rng.random(n) + np.arange(first + 1, first + count + 1)[:, None] * golden ** -np.arange(1.0, n + 1)) % 1.0
     low, high = _everywhere(search)
     points = low + u * (high - low)
-    near = np.arange(count) % 2 == 1
+    near = np.arange(first, first + count) % 2 == 1
     x = search.state.run.es.x
     points[near] = x + 0.4 * (points[near] - x)
     return search.space.project(points)
@@ -115,13 +117,15 @@ def _box(search: Search, model: Posterior) -> tuple[np.ndarray, np.ndarray]:
     return np.maximum(x - half, low), np.minimum(x + half, high)
 
 
-def next_points(search: Search, count: int) -> np.ndarray:
-    """The points z (count, n) to evaluate next."""
+def next_points(search: Search, count: int, pending: np.ndarray | None = None, turn: int | None = None) -> np.ndarray:
+    """The points z (count, n) to evaluate next, beside those that are pending; `turn` is how many there were before."""
     model, number = posterior(search), search.state.budget.batches
     rng = search.streams(CLOUD, number)
-    chosen = []
+    if pending is not None and len(pending):
+        model = model.believing(pending)
+    chosen, turn = [], int(search.state.run.es.k) * count if turn is None else turn
     for i in range(count):
-        anywhere = (int(search.state.run.es.k) * count + i) % EVERYWHERE == EVERYWHERE - 1
+        anywhere = (turn + i) % EVERYWHERE == EVERYWHERE - 1
         z = _best(search, model, rng, anywhere)
         chosen.append(z)
         if i + 1 < count:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,7 +16,7 @@ SEEDS, NORMALS, RESTARTS, TURNS, VARIED, CLOUD = 1, 2, 3, 4, 7, 8  # what random
 
 
 class Batch(NamedTuple):
-    """Points to evaluate, each with its own seed; `number` says which batch it is."""
+    """Points to evaluate, each with its own seed; `number` says which batch it is, or is a part of."""
 
     points: np.ndarray | LazyPoints  # (k, n)
     seeds: np.ndarray  # (k,) for simulators that take one; shared where common random numbers want it
@@ -23,9 +24,23 @@ class Batch(NamedTuple):
     phase: str
     at_trial: int = 0  # how many rows repeat the trial point (the rest repeat the incumbent)
     directions: np.ndarray | LazyPoints | None = None  # of samples: (y^i - x_k) / sigma_k^ES
+    rows: np.ndarray | None = None  # of the whole batch; None: it is the whole
 
     def __len__(self) -> int:
         return len(self.seeds)
+
+    def part(self, rows: Sequence[int] | np.ndarray) -> Batch:
+        """Some rows of it, to be evaluated and told on their own.
+
+        >>> batch = Batch(np.array([[1.0], [2.0], [3.0]]), np.array([7, 8, 9]), 0, "sample")
+        >>> batch.part([2, 0]).part([1]).points, batch.part([2, 0]).part([1]).rows
+        (array([[1.]]), array([0]))
+        """
+        chosen = np.asarray(rows, dtype=int)
+        points = [self.points[int(i)] for i in chosen]
+        shown: Any = points if isinstance(self.points, list) else np.array(points).reshape(len(points), -1)
+        whole = np.arange(len(self)) if self.rows is None else self.rows
+        return Batch(shown, self.seeds[chosen], self.number, self.phase, rows=whole[chosen])
 
 
 @dataclass(eq=False)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pcces.blackbox.search import Search
 
 CANDIDATES = 8  # and no more are tested
+UNLUCKY, LUCKY = 0.5, -1.5  # standard errors by which samples to come are worse: to go on, and to give up in between
 
 
 def next_candidate(search: Search) -> bool:
@@ -141,11 +142,7 @@ def tell(search: Search, batch: Batch, outputs: np.ndarray) -> bool:
         return True
     state.surprise = False
     test.looks += 1
-    memory = test.memory if len(test.memory) else np.ones(len(test.levels))
-    known = [
-        replace(column, level=level, memory=before)
-        for column, level, before in zip(limits.columns(search), test.levels, memory)
-    ]
+    known = _known(search)
     last = state.budget.left < LEAST or (without_noise and not search.needs_samples)
     error = limits.error_of_look(search, last)
     test.spent += error / (1 - search.confidence)
@@ -169,6 +166,25 @@ def tell(search: Search, batch: Batch, outputs: np.ndarray) -> bool:
     return False
 
 
+def _known(search: Search) -> list[Column]:
+    """What is known of what is limited, and was before these samples."""
+    test = search.state.test
+    memory = test.memory if len(test.memory) else np.ones(len(test.levels))
+    return [
+        replace(column, level=level, memory=before)
+        for column, level, before in zip(limits.columns(search), test.levels, memory)
+    ]
+
+
+def promising(search: Search, samples: np.ndarray, luck: float = UNLUCKY) -> bool:
+    """Whether a candidate with such samples (n, 1 + r), any that there are, will hold if those to come are by so many standard
+    errors worse. To give it up on them is no look: only an answer can be wrong."""
+    if not np.all(np.isfinite(samples)):
+        return False
+    few = not search.needs_samples or len(samples) < LEAST
+    return few or _promising(search, _known(search), samples[:, 1:], luck)
+
+
 def _excess(known: list[Column], c: np.ndarray) -> np.ndarray:
     """What is limited less its limit, as these samples (n, r) have it."""
     limits_and_samples = ((column.limit, c[:, j]) for j, column in enumerate(known))
@@ -190,15 +206,16 @@ def _take_up_again(search: Search, samples: np.ndarray) -> None:
     state.phase = "trial"  # from where a surprise leads to the start of a run
 
 
-def _promising(search: Search, known: list[Column], c: np.ndarray) -> bool:
-    """Whether this candidate would probably hold if all that is left were spent on it."""
+def _promising(search: Search, known: list[Column], c: np.ndarray, luck: float = UNLUCKY) -> bool:
+    """Whether this candidate would probably hold if all that is left were spent on it, and samples to come were by so many
+    standard errors worse than those so far."""
     have, left = len(c), search.state.budget.left
     error = limits.error_of_look(search, True) / max(len(known), 1)
     for j, column in enumerate(known):
         x, limit = c[:, j], column.limit
         if limit.kind in COUNTED:
             above = float(np.mean(x > 0))
-            by_then = above * (have + left) + 0.5 * math.sqrt(left * above * (1 - above))
+            by_then = above * (have + left) + luck * math.sqrt(left * above * (1 - above))
             if by_then > passable(limit.share, have + left, error):
                 return False
             continue
@@ -206,6 +223,6 @@ def _promising(search: Search, known: list[Column], c: np.ndarray) -> bool:
         deviation = float(plausible_deviation(y[:, None], mean.deviation)[0])
         width, _ = mean_width(replace(mean, deviation=deviation), have + left, error)
         may_move = deviation * math.sqrt(left / (have * (have + left)))
-        if float(y.mean()) + width + 0.5 * may_move > 0:
+        if float(y.mean()) + width + luck * may_move > 0:
             return False
     return True

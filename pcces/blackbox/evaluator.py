@@ -7,34 +7,22 @@ in the program that shows at once: a first call that returns no number.
 
 from __future__ import annotations
 
-import functools
 import math
-import pickle
 import reprlib
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from pcces.blackbox.batch import Batch
 from pcces.blackbox.naming import names_of, rearranged
+from pcces.blackbox.runners import Call, Evaluation, make_runner
 from pcces.core.estimation import FARTHEST
-from pcces.engines.pool import Lost, Pool, Watchdog
 
 Function = Callable[..., Any]
-PointAndSeed = tuple[np.ndarray, int]
 ENGINES = ("local", "ray")
-
-
-class Evaluation(NamedTuple):
-    """What came of an evaluation."""
-
-    f: float
-    c: np.ndarray | None  # None: failed
-    error: str = ""
-    wrong: bool = False  # a function returned what is no number
-    names: tuple[str, ...] = ()  # of the constraints; none where nothing but an array was returned
 
 
 class WrongReturnError(TypeError):
@@ -47,32 +35,49 @@ class UserFunctions:
     def __init__(self, fun: Function, constraints: Sequence[Function], seeded: bool):
         self.fun, self.constraints, self.seeded = fun, tuple(constraints), seeded
 
-    def __call__(self, task: PointAndSeed) -> Evaluation:
-        """One evaluation."""
-        x, seed = task
+    def __call__(self, call: Call) -> Evaluation:
+        """One evaluation, or the part of it that one function makes."""
+        x, seed, function = call
         try:  # each function gets a copy of its own: what one writes into it must not reach the others or the search
+            if function > 0:
+                return self._constraint(x, self.constraints[function - 1])
             own = x.copy()
             value = self.fun(own, np.random.default_rng(int(seed))) if self.seeded else self.fun(own)
             f, c = split(value)
             if not math.isfinite(f):  # failed, and that may be all that it said
                 return Evaluation(f, None)
-            parts = [c, *(constraint_values(g(x.copy())) for g in self.constraints)]
-            names = self._names(value, [part.size for part in parts])
-            if (most := max(abs(f), *(float(np.abs(part).max(initial=0.0)) for part in parts))) > FARTHEST:
-                return Evaluation(np.nan, None, f"a value of {most:.3g}, which is beyond {FARTHEST:g}")
-            return Evaluation(f, np.concatenate([part for part in parts if part.size] or parts), names=names)
+            names = tuple(map(str, value[1])) if _named(value) else ("",) * c.size
+            if function == 0:
+                return Evaluation(f, c, names=names)
+            return self.put_together(
+                [Evaluation(f, c, names=names), *map(partial(self._constraint, x), self.constraints)]
+            )
         except WrongReturnError as error:
             return Evaluation(np.nan, None, f"TypeError: {error}", wrong=True)
         except Exception as error:  # a crashing simulator is data here: a hidden constraint
             return Evaluation(np.nan, None, f"{type(error).__name__}: {error}")
 
-    def _names(self, value: Any, sizes: Sequence[int]) -> tuple[str, ...]:
-        """What the constraints are called, in their order."""
-        named = isinstance(value, tuple) and isinstance(value[1], Mapping)
-        if not named and not self.constraints:
-            return ()
-        own = map(str, value[1]) if named else [""] * sizes[0]
-        return (*own, *(name for g, size in zip(self.constraints, sizes[1:]) for name in names_of(g, size)))
+    @staticmethod
+    def _constraint(x: Any, g: Function) -> Evaluation:
+        c = constraint_values(g(x.copy()))
+        return Evaluation(0.0, c, names=tuple(names_of(g, c.size)))
+
+    def put_together(self, parts: list[Evaluation]) -> Evaluation:
+        """An evaluation from its parts: what fun said, and what each constraint said."""
+        for part in parts:
+            if part.c is None:
+                return part
+        c = [part.c for part in parts if part.c is not None]
+        if (most := max(abs(parts[0].f), *(float(np.abs(each).max(initial=0.0)) for each in c))) > FARTHEST:
+            return Evaluation(np.nan, None, f"a value of {most:.3g}, which is beyond {FARTHEST:g}")
+        names = tuple(name for part in parts for name in part.names)
+        known = names if self.constraints or any(names) else ()  # fun alone, and nothing but an array
+        return Evaluation(parts[0].f, np.concatenate([each for each in c if each.size] or c), names=known)
+
+
+def _named(value: Any) -> bool:
+    """Whether fun returned its constraints in a dictionary."""
+    return isinstance(value, tuple) and isinstance(value[1], Mapping)
 
 
 def split(value: Any) -> tuple[float, np.ndarray]:
@@ -128,43 +133,13 @@ def shown(value: Any) -> str:
     return " ".join(reprlib.repr(value).split())
 
 
-class EvaluationWorker:
-    """What a worker does (pcces.engines): a list of evaluations at a time, each within `timeout` seconds."""
-
-    def __init__(self, functions: UserFunctions, timeout: float | None):
-        self.functions, self.watchdog = functions, Watchdog(timeout)
-
-    def share(self, value: Any) -> None:
-        """Nothing is shared: every task says all."""
-
-    def run(self, task: list[PointAndSeed]) -> list[Evaluation]:
-        """Evaluate."""
-        try:
-            return [self._evaluate(each) for each in task]
-        finally:
-            self.watchdog.rest()
-
-    def _evaluate(self, task: PointAndSeed) -> Evaluation:
-        self.watchdog.beat()
-        return self.functions(task)
-
-    def parts(self, task: list[PointAndSeed]) -> list[list[PointAndSeed]]:
-        """Single evaluations."""
-        return [[each] for each in task]
-
-    def join(self, results: list[list[Evaluation] | Lost]) -> list[Evaluation]:
-        """One list; an evaluation that took its worker down is a failed one."""
-        parts = [[Evaluation(np.nan, None, r.reason)] if isinstance(r, Lost) else r for r in results]
-        return [evaluation for part in parts for evaluation in part]
-
-
 class Evaluator:
     """Evaluates batches, for `Optimizer.tell`; a context manager, because it may own workers.
 
     `workers` and `engine`: an integer asks for so many processes of this machine (-1: one a core), or with `engine="ray"`
     for so many actors of a Ray cluster (None: one a CPU it has) at `ray_address`, or on this machine. A worker that dies is
-    replaced, and what it was evaluating is evaluated again: `repeated` says how often, for `tell`. One that takes longer than `timeout` seconds has failed. `workers` may also be
-    a map-like callable or an executor.
+    replaced, and what it was evaluating is evaluated again: `repeated` says how often, for `tell`. One that takes longer
+    than `timeout` seconds has failed. `workers` may also be a map-like callable or an executor.
 
     >>> from pcces import Optimizer
     >>> opt = Optimizer([1.0, 1.0], max_evaluations=300, rng=0)
@@ -209,42 +184,9 @@ class Evaluator:
         self.constraints = -1  # unknown until an evaluation succeeds
         self.names: tuple[str, ...] = ()  # what they are called, then
         self.last_error = ""
-        self.repeated = 0  # evaluations of the last batch that were made again, because their worker died
+        self.repeated = 0  # evaluations that were made again for the last answer, because their worker died
         self._first = True
-        self._pool: Pool | None = None
-        self._map: Callable[..., Any] = map
-        if own_workers:
-            if engine == "ray" or timeout is not None or workers not in (None, 0, 1):
-                self._worker = EvaluationWorker(self.functions, timeout)
-                self._pool = self._make_pool(engine, workers, timeout, ray_address)
-        elif isinstance(workers, Executor):
-            self._map = workers.map
-        elif callable(workers):
-            self._map = workers
-        else:
-            raise TypeError(
-                f"workers must be an integer, a map-like callable or an executor, got {type(workers).__name__}"
-            )
-
-    def _make_pool(self, engine: str, workers: int | None, timeout: float | None, ray_address: str | None) -> Pool:
-        recipe = functools.partial(EvaluationWorker, self.functions, timeout)
-        if engine == "ray":
-            from pcces.engines.ray import RayPool
-
-            return RayPool(recipe, workers or None, ray_address)
-        try:
-            pickle.dumps(recipe)
-        except Exception as error:
-            raise TypeError(
-                f"workers={workers} needs functions that can be sent to other processes ({error}); define them at the top "
-                "of a module, or pass a concurrent.futures.ThreadPoolExecutor as workers"
-            ) from error
-        from pcces.engines.processes import (  # with multiprocessing behind it: only for those who want it
-            LocalPool,
-            cores,
-        )
-
-        return LocalPool(recipe, cores() if workers is not None and workers < 0 else workers or 1)
+        self.runner = make_runner(self.functions, workers, engine, timeout, ray_address)
 
     def __call__(self, batch: Batch, spare: float = math.inf) -> tuple[np.ndarray, np.ndarray | None]:
         """f (k,) and c (k, m); c is None while no evaluation has succeeded yet.
@@ -253,9 +195,32 @@ class Evaluator:
         """
         if self.vectorized:
             return self._whole(batch)
-        tasks = list(zip(batch.points, batch.seeds))
-        pool = self._pool
-        evaluations = list(self._map(self.functions, tasks)) if pool is None else self._on_workers(pool, tasks, spare)
+        with self._counted(spare):
+            evaluations = self.runner.map(_calls(batch))
+        return self._read(evaluations)
+
+    def submit(self, batch: Batch) -> list[int]:
+        """Begin the evaluations of a batch, and get their numbers; `collect` says what came of them."""
+        if self.vectorized:
+            raise TypeError("asynchronous=True evaluates points one by one: leave vectorized=True out")
+        return [self.runner.submit(call) for call in _calls(batch)]
+
+    def collect(self, spare: float = math.inf) -> list[tuple[int, np.ndarray, np.ndarray | None]]:
+        """The numbers of evaluations that are done, f (1,) and c (1, m); it waits until one is."""
+        with self._counted(spare):
+            done = self.runner.collect()
+        return [(number, *self._read([evaluation])) for number, evaluation in done]
+
+    @contextmanager
+    def _counted(self, spare: float) -> Iterator[None]:
+        """How many evaluations are made again inside: at most `spare`."""
+        repeats = self.runner.repeats
+        before, repeats.left = repeats.made, spare
+        yield
+        self.repeated = repeats.made - before
+
+    def _read(self, evaluations: list[Evaluation]) -> tuple[np.ndarray, np.ndarray | None]:
+        """f and c; an error where a function is wrong, not the point."""
         if self._first and evaluations[0].wrong:
             raise TypeError(evaluations[0].error.removeprefix("TypeError: "))
         self._first = False
@@ -282,13 +247,6 @@ class Evaluator:
         if sorted(names) != sorted(self.names):
             raise ValueError(f"fun returned constraints called {', '.join(names)}, before {', '.join(self.names)}")
         return c[rearranged(names, self.names)]
-
-    def _on_workers(self, pool: Pool, tasks: list[PointAndSeed], spare: float) -> list[Evaluation]:
-        size = max(1, len(tasks) // (4 * max(1, pool.workers)))
-        before, pool.repeats.left = pool.repeats.made, spare
-        results = pool.map([tasks[i : i + size] for i in range(0, len(tasks), size)])
-        self.repeated = pool.repeats.made - before
-        return self._worker.join(results)
 
     def _whole(self, batch: Batch) -> tuple[np.ndarray, np.ndarray | None]:
         try:
@@ -319,5 +277,8 @@ class Evaluator:
 
     def close(self) -> None:
         """Let the workers go."""
-        if self._pool is not None:
-            self._pool.close()
+        self.runner.close()
+
+
+def _calls(batch: Batch) -> list[Call]:
+    return [Call(x, seed) for x, seed in zip(batch.points, batch.seeds)]

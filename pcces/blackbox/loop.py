@@ -14,6 +14,7 @@ from pcces.support.interrupt import uninterrupted
 from pcces.support.streams import is_terminal
 
 if TYPE_CHECKING:
+    from pcces.blackbox.batch import Batch
     from pcces.blackbox.evaluator import Evaluator
     from pcces.blackbox.optimizer import Optimizer
     from pcces.blackbox.result import Result
@@ -51,8 +52,10 @@ def ask_and_tell(
     callback: Callable[..., Any] | None = None,
     progress: bool | None = None,
     checkpoint: str | Path | None = None,
+    asynchronous: bool = False,
 ) -> Result:
-    """Ask, evaluate and tell to the end; `callback` is called once an iteration and may end the search.
+    """Ask, evaluate and tell to the end; `callback` is called once an iteration and may end the search. `asynchronous`: ask for
+    as many points as there are free workers, and tell what each of them gave.
 
     Whatever is raised on the way carries the best so far as its attribute `result`, and is noted in the checkpoint.
     """
@@ -65,13 +68,10 @@ def ask_and_tell(
         _with_result(optimizer, evaluate, keeper),
         progress_line(optimizer.search) if progress else nullcontext() as show,
     ):
-        while not optimizer.stop():
-            batch, began = optimizer.ask(), time.monotonic()
-            outputs = evaluate(batch, optimizer.spare(batch))
-            took = time.monotonic() - began
+        for told, took in (_one_by_one if asynchronous else _batch_by_batch)(optimizer, evaluate):
             with uninterrupted():
                 optimizer.name_constraints(evaluate.names)
-                optimizer.tell(batch, *outputs, repeated=evaluate.repeated)
+                optimizer.tell(*told)
                 if keeper is not None:
                     keeper(took)
             if show is not None:
@@ -87,6 +87,39 @@ def ask_and_tell(
         if keeper is not None:
             keeper.write()
     return _result(optimizer, evaluate)
+
+
+def _batch_by_batch(optimizer: Optimizer, evaluate: Evaluator) -> Iterator[tuple[tuple[Any, ...], float]]:
+    """What to tell next, and how long that took."""
+    while not optimizer.stop():
+        batch, began = optimizer.ask(), time.monotonic()
+        outputs = evaluate(batch, optimizer.spare(batch.phase, len(batch)))
+        yield (batch, *outputs, None, evaluate.repeated), time.monotonic() - began
+
+
+def _one_by_one(optimizer: Optimizer, evaluate: Evaluator) -> Iterator[tuple[tuple[Any, ...], float]]:
+    """Likewise, whatever is done first; what a search from a file had asked for is asked for again."""
+    running: dict[int, tuple[Batch, int]] = {}
+
+    def begin(batch: Batch) -> None:
+        for row, number in enumerate(evaluate.submit(batch)):
+            running[number] = batch, row
+
+    for batch in optimizer.pending:
+        begin(batch)
+    while not optimizer.stop():
+        free = evaluate.runner.capacity - len(running)
+        if free > 0:
+            begin(optimizer.ask(free))
+        if optimizer.stop():
+            return
+        began = time.monotonic()
+        for number, f, c in evaluate.collect(optimizer.spare(optimizer.state.phase, 0)):
+            batch, row = running.pop(number)
+            if optimizer.stop():
+                return
+            repeated, evaluate.repeated = evaluate.repeated, 0
+            yield (batch, f, c, [row], repeated), time.monotonic() - began
 
 
 def _result(optimizer: Optimizer, evaluate: Evaluator) -> Result:

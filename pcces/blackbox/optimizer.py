@@ -6,25 +6,28 @@ import inspect
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy
 
+from pcces.blackbox import desk
 from pcces.blackbox.batch import Batch, Streams
-from pcces.blackbox.evaluations import Evaluations, within_reach
+from pcces.blackbox.evaluations import Evaluations
 from pcces.blackbox.models.archive import Archive
 from pcces.blackbox.naming import rearranged
 from pcces.blackbox.options import MODEL_DIMENSION, check_names, chosen_options, count, lost_assumptions, read_strategy
+from pcces.blackbox.orders import Desk, Order
+from pcces.blackbox.outputs import Parts, Told, as_rows, checked, chosen_rows
+from pcces.blackbox.population import LAZY_NUMBERS
 from pcces.blackbox.search import PHASES, Search
 from pcces.blackbox.space import Space
-from pcces.blackbox.state import Accepted, Budget, Constraints, RunState, SearchState
+from pcces.blackbox.state import Accepted, Budget, RunState, SearchState
 from pcces.blackbox.trial import LEAST
 from pcces.core import algorithm
-from pcces.core.estimation import Estimate, NoiseLevel, estimate, pool
-from pcces.core.limits import Mean
+from pcces.core.estimation import NoiseLevel
 from pcces.strategies import Strategy
 from pcces.strategies.cma import default_population
 from pcces.support.threads import one_blas_thread
@@ -73,7 +76,7 @@ class Optimizer:
     ):
         """Many parameters: those of `minimize` that are not about how to evaluate, and `pcces.Options`."""
         check_names(options, OWN)
-        self.equalities = tuple(int(i) for i in equalities)
+        equalities = tuple(int(i) for i in equalities)
         linear = [linear] if isinstance(linear, scipy.optimize.LinearConstraint) else list(linear)
         self.space = space = Space(x0, bounds, linear, scale, integrality)
         max_evaluations = 2000 * space.n if max_evaluations is None else count(max_evaluations)
@@ -81,18 +84,13 @@ class Optimizer:
             raise ValueError(f"max_evaluations must be a whole number of at least 1, got {max_evaluations!r}")
         if not 0.5 <= confidence < 1:
             raise ValueError(f"confidence must lie in [0.5, 1), got {confidence}")
-        chosen, later = chosen_options(strategy, preset, options, space.n, max_evaluations, bool(self.equalities))
+        chosen, later = chosen_options(strategy, preset, options, space.n, max_evaluations, bool(equalities))
         self.options = chosen
         self.lost_assumptions = lost_assumptions(chosen)  # of the convergence theorem, in words
         rule = chosen.rule
         distribution, uses_models = read_strategy(strategy, preset, space.n)
-        if chosen.cautious is not None and space.rounds:
-            raise ValueError("cautious needs variables that can change a little: leave it out, or integers and choices")
-        if chosen.cautious is not None and not uses_models:
-            raise ValueError(
-                f"cautious needs models to tell what is safe: strategy 'model', or the default with at most {MODEL_DIMENSION} "
-                f"variables; got strategy {strategy!r}, preset {preset!r} and {space.n} variables"
-            )
+        if chosen.cautious is not None:
+            _check_caution(space, uses_models, f"strategy {strategy!r}, preset {preset!r}")
         population, normals = chosen.population or default_population(space.n), distribution.normals(space.n)
         own, es = (
             distribution.init(space.z0),
@@ -108,11 +106,13 @@ class Optimizer:
             max_evaluations=max_evaluations, confidence=float(confidence),
             common_random_numbers=bool(common_random_numbers), archive=Archive() if uses_models else None,
             streams=Streams(int(np.random.default_rng(rng).integers(2**63))), state=state, later=later,
+            equalities=equalities,
         )  # fmt: skip
         self.state, self.history = state, self.search.history
         self.evaluations = Evaluations([f"x{i}" for i in range(space.size)], space.variables)
         self.search.evaluations = self.evaluations
         self._asked: Batch | None = None
+        self.parts: Parts | None = None  # of it, that were told
         name = strategy if isinstance(strategy, str) else None
         self.given = {"strategy": name, "preset": preset, "scale": scale, "linear": linear, "options": options}
 
@@ -125,54 +125,125 @@ class Optimizer:
     def finish(self) -> None:
         """End the search here; what is left of the budget goes into the certificate."""
         if self.state.phase not in ("certify", "done"):
-            self._asked = None
+            self._asked, self.parts = None, None
             with one_blas_thread():
-                self.search.end("stopped by the caller")
+                if self.state.desk is None:
+                    self.search.end("stopped by the caller")
+                else:
+                    desk.end(self.search, "stopped by the caller")
 
-    def ask(self) -> Batch:
-        """All that can be evaluated in parallel now: samples, or repeats of trial point and incumbent alike."""
-        batch = self._ask()
+    def ask(self, count: int | None = None) -> Batch:
+        """All that can be evaluated in parallel now: samples, or repeats of trial point and incumbent alike; or, at any time,
+        so many points for as many free workers, while others are out. These may be fewer, and none, where the search has to
+        wait for what is out.
+
+        >>> opt = Optimizer([1.0, 1.0], max_evaluations=60, rng=0)
+        >>> first, second = opt.ask(3), opt.ask(1)
+        >>> opt.tell(second, [2.0])
+        >>> opt.tell(first, 1.5, rows=2)
+        >>> len(opt.ask(2)), [batch.rows.tolist() for batch in opt.pending]
+        (2, [[0, 1], [0, 1]])
+        """
+        return self._shown(self._ask()) if count is None else self._ask_for(count)
+
+    def _shown(self, batch: Batch) -> Batch:
         if self.space.variables is None:
             return batch
         shown = self.space.shown(np.asarray(batch.points))
-        return Batch(shown, batch.seeds, batch.number, batch.phase, batch.at_trial, batch.directions)
+        return Batch(shown, batch.seeds, batch.number, batch.phase, batch.at_trial, batch.directions, batch.rows)
 
     def _ask(self) -> Batch:
         if self.state.phase == "done":
             raise RuntimeError(f"the search is over ({self.state.message}); read .result")
+        if self.state.desk is not None:
+            raise RuntimeError("points were asked for with ask(count): say how many are wanted now")
         if self._asked is None:
             self._asked = PHASES[self.state.phase].ask(self.search)
         return self._asked
 
-    def tell(self, batch: Batch, f: Any, c: Any = None, repeated: int = 0) -> None:
-        """Report f (k,) and c (k, m) for the points of the batch just asked for; nan, inf or a number
-        beyond 1e100 marks a failed evaluation. `c` may be a dictionary: a name and k values a constraint.
+    def _ask_for(self, count: int) -> Batch:
+        if self.state.phase == "done":
+            raise RuntimeError(f"the search is over ({self.state.message}); read .result")
+        if count < 1:
+            raise ValueError(f"ask(count) wants at least 1, got {count}")
+        if self.state.desk is None:
+            if self._asked is not None:
+                raise RuntimeError("tell the batch that was asked for first: ask() and ask(count) do not mix")
+            if self.search.population * self.space.n > LAZY_NUMBERS:
+                raise ValueError(
+                    f"ask(count) holds whole populations: {self.search.population} points with {self.space.n} numbers are too "
+                    "many; use ask()"
+                )
+            self.state.desk = Desk()
+        with self._threads():
+            orders = desk.ask(self.search, int(count))
+        return self._batch_of(orders)
 
-        `repeated`: how many of them were made again, because a worker died (`Evaluator.repeated`): they count, too.
+    def _batch_of(self, orders: list[Order]) -> Batch:
+        """Orders of one batch."""
+        z = np.array([order.z for order in orders], dtype=self.space.dtype).reshape(-1, self.space.n)
+        seeds = np.array([order.seed for order in orders], dtype=np.int64)
+        number = orders[0].number if orders else self.state.budget.batches
+        rows = np.array([order.row for order in orders], dtype=int)
+        return self._shown(Batch(self.space.to_x(z), seeds, number, self.state.phase, rows=rows))
+
+    def _threads(self) -> AbstractContextManager[None]:
+        return one_blas_thread() if self.space.n <= SMALL else nullcontext()
+
+    @property
+    def pending(self) -> list[Batch]:
+        """What was asked for and not told yet: batches, or what is left of them; also of a search that comes from a file."""
+        if self.state.desk is None:
+            if self._asked is None and self.parts is None:
+                return []
+            untold = np.ones(len(self._ask()), dtype=bool) if self.parts is None else ~self.parts.told
+            return [self._shown(self._ask()).part(np.flatnonzero(untold))]
+        batches: dict[int, list[Order]] = {}
+        for order in self.state.desk:
+            if order.out:
+                batches.setdefault(order.number, []).append(order)
+        return [self._batch_of(orders) for _, orders in sorted(batches.items())]
+
+    def tell(
+        self, batch: Batch, f: Any, c: Any = None, rows: int | Sequence[int] | None = None, repeated: int = 0
+    ) -> None:
+        """Report f (k,) and c (k, m) for the points of a batch, or for some `rows` of it; nan, inf or a number beyond 1e100 marks a
+        failed evaluation.
+
+        Of a batch that `ask()` gave, parts may be told in any order: the search goes on when all of it was, and does not
+        depend on the order. What `ask(count)` gave counts at once. `c` may be a dictionary: a name and k values a constraint.
+
+        `repeated`: how many evaluations were made again, because a worker died (`Evaluator.repeated`): they count, too.
         """
-        asked = self._ask()
+        budget = self.state.budget
+        budget.left -= repeated
+        budget.evaluations += repeated
+        budget.repeated += repeated
         if isinstance(c, Mapping):
             names = tuple(map(str, c))
             self.name_constraints(names)
             c = np.array(list(c.values()), dtype=float)[rearranged(names, self.state.constraints.given_names)].T
+        if rows is not None and np.ndim(rows) == 0:
+            f, c = np.reshape(f, 1), None if c is None else np.reshape(c, (1, -1))
+        chosen = chosen_rows(batch.rows, rows, len(batch))
+        if self.state.desk is not None:
+            self._tell_orders(batch, np.arange(len(batch)) if chosen is None else chosen, f, c)
+            return
+        asked = self._ask()
         if batch.number != asked.number:
             raise ValueError(f"told batch {batch.number}, but batch {asked.number} is the one that was asked for last")
-        outputs = self._outputs(f, c, len(asked.seeds))
-        budget = self.state.budget
-        budget.left -= len(outputs) + repeated
-        budget.evaluations += len(outputs) + repeated
-        budget.repeated += repeated
-        budget.failures += int((~np.isfinite(outputs[:, 0])).sum())
-        budget.batches += 1
-        self._asked = None
-        self._note(asked, f, c, outputs)
-        constraints, seen = self.state.constraints, self.state.seen
-        good = outputs[np.isfinite(outputs[:, 0]), 1:]
-        if constraints.number > 0:
-            seen.take(good, constraints.number - len(constraints.equal), asked.phase)
-        with one_blas_thread() if self.space.n <= SMALL else nullcontext():
-            if PHASES[asked.phase].tell(self.search, asked, outputs):
-                self.search.next_phase()
+        k = len(asked)
+        if chosen is None and self.parts is None:
+            told = checked(self.search, f, c, k)
+        else:
+            chosen = np.arange(k) if chosen is None else chosen
+            parts = self.parts or Parts(np.zeros(k, dtype=bool), np.zeros(k))
+            parts.take(chosen, checked(self.search, f, c, len(chosen)))
+            self.parts = parts
+            if not parts.complete:
+                return
+            told = parts.whole
+        self._take_in(asked, told)
 
     def name_constraints(self, names: Sequence[str]) -> None:
         """Say what the constraints are called, in their order: in messages, pictures and reports."""
@@ -183,90 +254,53 @@ class Optimizer:
             )
         constraints.given_names = constraints.given_names or tuple(names)
 
-    def _note(self, batch: Batch, f: Any, c: Any, outputs: np.ndarray) -> None:
-        """Keep the evaluations for the table, and what they say of x_0."""
-        k, at_trial = len(outputs), batch.at_trial
-        why = ["trial"] * at_trial + ["incumbent"] * (k - at_trial) if batch.phase == "trial" else [batch.phase] * k
-        c = None if c is None else np.asarray(c, dtype=float).reshape(k, -1)
-        self.evaluations.add(batch.points, batch.seeds, why, np.asarray(f, dtype=float), c)
-        repeats = {"start": outputs, "trial": outputs[at_trial:]}.get(batch.phase, outputs[:0])
-        if len(repeats) and np.array_equal(self.state.run.es.x, self.space.z0):
-            self.state.first = pool(self.state.first, estimate(repeats))
+    def _take_in(self, asked: Batch, told: Told) -> None:
+        """All of a batch was told: the phase decides."""
+        outputs = as_rows(self.search, told)
+        budget, k, at_trial = self.state.budget, len(outputs), asked.at_trial
+        budget.left -= k
+        budget.batches += 1
+        self._asked, self.parts = None, None
+        why = ["trial"] * at_trial + ["incumbent"] * (k - at_trial) if asked.phase == "trial" else [asked.phase] * k
+        self._count(asked.points, asked.seeds, why, told, outputs)
+        self.search.note_first(asked, outputs)
+        with self._threads():
+            if PHASES[asked.phase].tell(self.search, asked, outputs):
+                self.search.next_phase()
 
-    def _outputs(self, f: Any, c: Any, k: int) -> np.ndarray:
-        """(f, inequalities, equalities both ways) as rows; failed evaluations are rows of +inf."""
-        f = within_reach(np.asarray(f, dtype=float))
-        if f.shape != (k,):
-            raise ValueError(f"f must have shape ({k},), one value a point, got {f.shape}")
-        m, equal = self.state.constraints.number, self.state.constraints.equal
-        c_given = c is not None or bool(np.any(np.isfinite(f)))
-        c = np.full((k, max(m, 0)), np.nan if m > 0 and not np.any(np.isfinite(f)) else 0.0) if c is None else c
-        boolean = np.asarray(c).dtype == bool
-        c = within_reach(np.asarray(c, dtype=float))
-        c = c[:, None] if c.ndim == 1 and len(c) == k else c
-        if c.ndim != 2 or len(c) != k:
-            raise ValueError(f"c must have shape ({k}, number of constraints), got {c.shape}")
-        if m >= 0 and c.shape[1] != m:
-            raise ValueError(f"c has {c.shape[1]} constraints now but had {m} before")
-        if m >= 0 or c_given:
-            self._check_range(f, c)
-        if m < 0 and c_given:
-            equal = self._learn_constraints(c.shape[1], boolean)
-        self.state.seen.boolean &= boolean or bool(np.isin(c[np.isfinite(f)], (0.0, 1.0)).all())
-        if self.options.limits is not None and c_given:
-            c = c - [limit.origin for limit in self.options.limits]
-        columns = [f[:, None], c]
-        if len(equal):
-            h, tolerance = c[:, equal], self.options.equality_tolerance
-            columns = [f[:, None], np.delete(c, equal, axis=1), h - tolerance, -h - tolerance]
-        rows = np.concatenate(columns, axis=1)
-        rows[~np.isfinite(rows).all(axis=1)] = np.inf
-        return rows
+    def _tell_orders(self, batch: Batch, rows: np.ndarray, f: Any, c: Any) -> None:
+        """Evaluations that were asked for with ask(count)."""
+        if self.state.phase == "done":
+            raise RuntimeError(f"the search is over ({self.state.message}); read .result")
+        assert self.state.desk is not None
+        orders = [order for row in rows if (order := self.state.desk.find(batch.number, int(row))) is not None]
+        if len(orders) < len(rows):
+            raise ValueError(f"batch {batch.number} has rows that were told already, or were never asked for")
+        told = checked(self.search, f, c, len(orders))
+        outputs = as_rows(self.search, told)
+        for order, row in zip(orders, outputs):
+            order.outputs = row
+        points = self.space.to_x(np.stack([order.z for order in orders]))
+        seeds = np.array([order.seed for order in orders], dtype=np.int64)
+        self._count(points, seeds, [order.why for order in orders], told, outputs)
+        with self._threads():
+            desk.tell(self.search)
 
-    def _check_range(self, f: np.ndarray, c: np.ndarray) -> None:
-        """Every c must lie in the range that was stated for it; failed evaluations have none."""
-        given = self.options.constraint_range
-        if given is None:
-            return
-        if len(given) != c.shape[1]:
-            raise ValueError(f"constraint_range has {len(given)} pairs for {c.shape[1]} constraints")
-        low, high = np.array(given, dtype=float).reshape(-1, 2).T
-        slack = 1e-9 * (high - low)
-        failed = ~(np.isfinite(f) & np.isfinite(c).all(axis=1))
-        outside = np.argwhere(((c < low - slack) | (c > high + slack)) & ~failed[:, None])
-        if len(outside):
-            i, j = outside[0]
-            raise ValueError(
-                f"constraint {j} was {c[i, j]:.9g}, outside its constraint_range ({low[j]:g}, {high[j]:g}): "
-                "give a range that holds at every point, or leave constraint_range out"
-            )
+    def _count(self, points: Any, seeds: np.ndarray, why: list[str], told: Told, outputs: np.ndarray) -> None:
+        """Evaluations were made: they go into the table, and their values are seen."""
+        budget, constraints = self.state.budget, self.state.constraints
+        good = np.isfinite(outputs[:, 0])
+        budget.evaluations += len(outputs)
+        budget.failures += int((~good).sum())
+        self.evaluations.add(points, seeds, why, told.f, None if told.c is None else told.c.astype(float))
+        fresh = np.array([each == "certify" for each in why])
+        if constraints.number > 0:
+            self.state.seen.take(outputs[good, 1:], constraints.number - len(constraints.equal), fresh[good])
 
-    def _learn_constraints(self, m: int, boolean: bool) -> np.ndarray:
-        """The first evaluation that did not fail tells how many constraints there are, and so which are equalities."""
-        limits = self.options.limits
-        if limits is not None and len(limits) != m:
-            raise ValueError(f"limits has {len(limits)} limits for {m} constraints: give one for each, in their order")
-        if any(not -m <= i < m for i in self.equalities):
-            raise ValueError(f"equalities {self.equalities} name constraints beyond the {m} given")
-        equal = np.array([i % m for i in self.equalities], dtype=int)
-        if limits is not None and any(limits[i] != Mean() for i in equal):
-            raise ValueError("an equality is one of means: leave its limit Mean()")
-        state, width = self.state, 1 + m + len(equal)
-        state.constraints = Constraints(m, equal, state.constraints.given_names)
-        state.noise = state.noise._replace(deviation=np.zeros(width), jump=np.zeros(width))
-        state.seen.begin(width - 1)
-        state.seen.boolean = boolean
-        state.run.multipliers = np.zeros(width - 1)
-        start = state.run.incumbent
-        if start.estimate.n > 0:  # it failed, or this would have been known
-            start.estimate = Estimate(start.estimate.n, np.full(width, np.inf), np.zeros(width))
-        return equal
-
-    def spare(self, batch: Batch) -> float:
-        """How many evaluations of a batch may be made again if workers die. The certificate needs all of its samples."""
-        if batch.phase == "certify":
-            return math.inf
-        return max(0, self.state.budget.left - len(batch) - LEAST - 2)
+    def spare(self, phase: str, running: int) -> float:
+        """How many evaluations may be made again if workers die, while so many are running. The certificate needs all of its
+        samples."""
+        return math.inf if phase == "certify" else max(0, self.state.budget.left - running - LEAST - 2)
 
     @property
     def evaluations_left(self) -> int:
@@ -304,6 +338,17 @@ class Optimizer:
         from pcces.blackbox import storage
 
         return storage.load(cls, path)
+
+
+def _check_caution(space: Space, uses_models: bool, chosen: str) -> None:
+    """A ValueError where the option `cautious` cannot work."""
+    if space.rounds:
+        raise ValueError("cautious needs variables that can change a little: leave it out, or integers and choices")
+    if not uses_models:
+        raise ValueError(
+            f"cautious needs models to tell what is safe: strategy 'model', or the default with at most {MODEL_DIMENSION} "
+            f"variables; got {chosen} and {space.n} variables"
+        )
 
 
 OWN = [name for name in inspect.signature(Optimizer).parameters if name != "options"]

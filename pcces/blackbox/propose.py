@@ -36,12 +36,16 @@ def ask(search: Search) -> Batch:
     archive = search.archive
     assert archive is not None
     if state.f_scale is None:
-        wanted = min(max(5, DESIGN * space.n), max(2, int(LARGEST * search.max_evaluations)))
-        points = acquire.design(search, min(max(wanted, search.population), room))
+        points = acquire.design(search, min(max(designed(search), search.population), room))
     else:
         points = acquire.next_points(search, min(search.population, room))
     seeds = search.streams.seeds(state.budget.batches, len(points))
     return Batch(space.to_x(points), seeds, state.budget.batches, "propose", directions=points)
+
+
+def designed(search: Search) -> int:
+    """How many first points there are to be."""
+    return min(max(5, DESIGN * search.space.n), max(2, int(LARGEST * search.max_evaluations)))
 
 
 def enough(search: Search) -> bool:
@@ -59,6 +63,9 @@ def tell(search: Search, batch: Batch, outputs: np.ndarray) -> bool:
     archive.place(batch.directions, outputs)
     finite = np.isfinite(outputs[:, 0])
     if not len(archive.points):
+        return True
+    known = len(archive.points) + len(archive.failed)
+    if state.desk is not None and known < designed(search):
         return True
     if state.f_scale is None and finite.any():
         state.f_scale = float(archive.outputs[:, 0].std()) or 1.0

@@ -12,7 +12,7 @@ from pcces.blackbox import caution, discrete, limits, population
 from pcces.blackbox.batch import TURNS, Batch
 from pcces.blackbox.models.archive import Archive
 from pcces.blackbox.models.quadratic import LocalModel, local_model
-from pcces.blackbox.population import LazyPoints, population_normals
+from pcces.blackbox.population import LazyPoints, Normals, population_normals
 from pcces.blackbox.state import Trial
 from pcces.core import algorithm
 from pcces.core.barrier import feasible_first, violation
@@ -37,12 +37,28 @@ def ask(search: Search) -> Batch:
     if strategy.lazy and space.variables is None and (large or not space.confined):
         lazy = LazyPoints(normals, strategy, run.strategy, run.es, space)
         return Batch(lazy if large else np.asarray(lazy), seeds, number, "sample", directions=lazy)
-    directions = algorithm.mirrored(strategy.directions(run.strategy, normals.rows(0, half)))
-    points = space.inside(algorithm.sample_points(run.es.x, run.es.sigma_es, directions))
-    points = caution.drawn_in(search, points)
+    points = _mirrored(search, normals)
     directions = (points - run.es.x) / run.es.sigma_es  # what is left of them
     points = discrete.neighbours(search, points)
     return Batch(space.to_x(points), seeds, number, "sample", directions=directions)
+
+
+def _mirrored(search: Search, normals: Normals) -> np.ndarray:
+    """The points z around x_k that normals lead to, and their mirror images."""
+    run, rows = search.state.run, normals.rows(0, normals.shape[0])
+    directions = algorithm.mirrored(search.strategy.directions(run.strategy, rows))
+    points = search.space.inside(algorithm.sample_points(run.es.x, run.es.sigma_es, directions))
+    return caution.drawn_in(search, points)
+
+
+def pair(search: Search) -> tuple[np.ndarray, np.ndarray]:
+    """Two points z (2, n) of a population that grows as workers become free, mirror images, and their seeds."""
+    number = search.state.budget.batches
+    normals = population_normals(search.streams, number, 1, search.normals, search.space.dtype)
+    seeds = search.streams.seeds(number, 2)
+    if search.common_random_numbers:
+        seeds = seeds[[0, 0]]
+    return discrete.neighbours(search, _mirrored(search, normals)), seeds
 
 
 def tell(search: Search, batch: Batch, outputs: np.ndarray) -> bool:

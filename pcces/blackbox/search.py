@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pcces.blackbox import certify, limits, propose, sample, start, trial
-from pcces.blackbox.batch import RESTARTS, Streams
+from pcces.blackbox.batch import RESTARTS, Batch, Streams
 from pcces.blackbox.history import History
 from pcces.blackbox.models.archive import Archive
 from pcces.blackbox.options import Options
@@ -26,7 +26,7 @@ from pcces.blackbox.state import End, RunState, SearchState
 from pcces.core import algorithm
 from pcces.core.algorithm import Rule
 from pcces.core.certificate import Column
-from pcces.core.estimation import Estimate
+from pcces.core.estimation import Estimate, estimate, pool
 from pcces.strategies import Strategy
 from pcces.strategies.cma import default_population
 
@@ -56,6 +56,7 @@ class Search:
     streams: Streams
     archive: Archive | None  # what regression models learn from; None where the strategy does without
     state: SearchState
+    equalities: tuple[int, ...] = ()  # which constraints must be 0, once it is known how many there are
     later: Options | None = None  # the options from where Gaussian processes hand over to the strategy
     posterior: Any = None  # what they say, and what it was made of
     history: History = field(default_factory=History)
@@ -105,6 +106,12 @@ class Search:
         noise = np.where(state.noise.deviation > 0, state.noise.deviation, 1.0)
         rows = (repeats - repeats.mean(0)) * math.sqrt(n / (n - 1)) / noise
         state.residuals = np.vstack([state.residuals, rows])[-RESIDUALS:] if len(state.residuals) else rows
+
+    def note_first(self, batch: Batch, outputs: np.ndarray) -> None:
+        """Keep what repeated evaluations say of x_0."""
+        repeats = {"start": outputs, "trial": outputs[batch.at_trial :]}.get(batch.phase, outputs[:0])
+        if len(repeats) and np.array_equal(self.state.run.es.x, self.space.z0):
+            self.state.first = pool(self.state.first, estimate(repeats))
 
     def next_phase(self) -> None:
         """Go on from a phase that is over."""

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pcces.blackbox.naming import distinct
+from pcces.blackbox.orders import Desk
 from pcces.core import algorithm
 from pcces.core.estimation import Estimate, NoiseLevel
 from pcces.core.limits import Limit
@@ -77,14 +78,15 @@ class SeenValues:
         self.low, self.high, self.between = np.full(r, np.inf), np.full(r, -np.inf), np.full(r, not known)
         self.worst = np.full(r, -np.inf)
 
-    def take(self, c: np.ndarray, inequalities: int, phase: str) -> None:
+    def take(self, c: np.ndarray, inequalities: int, fresh: np.ndarray) -> None:
         """Take in the constraints (k, r) of evaluations that did not fail. What fresh samples show must not decide by which
         bound they are judged."""
         self.over += int(np.any(c[:, :inequalities] > 0, axis=1).sum())
         if not c.size:
             return
         self.worst = np.maximum(self.worst, c.max(0))
-        if phase == "certify":
+        c = c[~fresh]
+        if not c.size:
             return
         low, high = np.minimum(self.low, c.min(0)), np.maximum(self.high, c.max(0))
         outside = (self.low > low) & (self.low < high) | (self.high > low) & (self.high < high)
@@ -207,6 +209,7 @@ class SearchState:
     trial: Trial = field(default_factory=Trial)
     ends: list[End] = field(default_factory=list)
     test: Test = field(default_factory=Test)
+    desk: Desk | None = None  # of a search that is asked for a few evaluations at a time
 
     def plain(self) -> tuple[dict[str, np.ndarray], dict[str, str | int | float]]:
         """Its arrays and its scalars, by the names they have in files."""
@@ -218,6 +221,8 @@ class SearchState:
                 scalars[name] = value
             elif value is not None:
                 arrays |= {leaf_name: np.asarray(leaf) for leaf_name, leaf in named_leaves(value, name).items()}
+        if self.desk is not None:
+            arrays |= self.desk.arrays()
         if self.accepted:
             arrays["accepted_points"] = np.stack([each.x for each in self.accepted])
             arrays["accepted_means"] = np.stack([np.append(each.mean, each.n) for each in self.accepted])
@@ -238,7 +243,8 @@ class SearchState:
                     _put(self, path, _taken(template, name, arrays))
         for x, mean in zip(arrays.get("accepted_points", ()), arrays.get("accepted_means", ())):
             self.accepted.append(Accepted(x, mean[:-1], mean[-1]))
-        self.budget.left -= self.budget.evaluations
+        self.desk = Desk.restored(arrays)
+        self.budget.left -= self.budget.evaluations + sum(order.out for order in self.desk or ())
         if self.constraints.number >= 0 and len(self.seen.low) != len(self.noise.deviation) - 1:  # an earlier version's
             self.seen.begin(len(self.noise.deviation) - 1, known=False)
         if "worst" not in arrays:

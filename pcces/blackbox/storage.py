@@ -13,6 +13,7 @@ from pcces.blackbox.batch import Streams
 from pcces.blackbox.coding import Variables
 from pcces.blackbox.contents import check_arrays, check_dimension, check_header, words
 from pcces.blackbox.models.archive import Archive
+from pcces.blackbox.outputs import Parts
 from pcces.core.limits import to_dict
 from pcces.support import files
 from pcces.support.jsonable import jsonable
@@ -41,6 +42,8 @@ def save(optimizer: Optimizer, path: str | Path) -> None:
         "memory": scalars,
         "constraint_names": names,
     }
+    if optimizer.parts is not None:
+        arrays |= optimizer.parts.arrays()
     files.save(path, KIND, arrays, data)
 
 
@@ -89,6 +92,7 @@ def _restored(kind: type[Optimizer], arrays: dict[str, np.ndarray], data: dict[s
         optimizer.search.hand_over()
     optimizer.history.restore(arrays)
     optimizer.evaluations.restore(arrays)
+    optimizer.parts = Parts.restored(arrays)
     if optimizer.search.archive is not None and "archive_points" in arrays:
         known = {name: arrays[f"archive_{name}"] for name in ARCHIVED if f"archive_{name}" in arrays}
         freedom = float(known.pop("freedom", np.zeros(())))
@@ -117,7 +121,7 @@ def arguments(optimizer: Optimizer) -> dict[str, Any]:
         "bounds": bounds,
         "linear": [_plain_linear(constraint) for constraint in optimizer.given["linear"]],
         "scale": None if scale is None else np.broadcast_to(np.asarray(scale, dtype=float), space.n).tolist(),
-        "equalities": optimizer.equalities,
+        "equalities": optimizer.search.equalities,
         "max_evaluations": search.max_evaluations,
         "confidence": search.confidence,
         "common_random_numbers": search.common_random_numbers,

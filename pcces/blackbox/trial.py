@@ -33,7 +33,7 @@ def rule(search: Search) -> algorithm.Rule:
 def ask(search: Search) -> Batch:
     """The trial point and the incumbent, as often as it takes."""
     state, number = search.state, search.state.budget.batches
-    for_trial, for_incumbent = _wanted(search)
+    for_trial, for_incumbent = wanted(search)
     room = max(state.budget.left - search.reserve(), 1)
     if for_trial + for_incumbent > room:  # keep pairs whole, the trial first
         for_trial = min(for_trial, max(1, room // 2 if for_incumbent else room))
@@ -48,7 +48,7 @@ def ask(search: Search) -> Batch:
     return Batch(points, seeds, number, "trial", for_trial)
 
 
-def _wanted(search: Search) -> tuple[int, int]:
+def wanted(search: Search) -> tuple[int, int]:
     """How many more evaluations of trial point and incumbent: N_k of the trial point first; while the race is open, as
     many again, of the one that is known less well. Where both are to be compared on an equal footing, of both."""
     options, most = search.options, search.options.samples_max
@@ -65,6 +65,22 @@ def _wanted(search: Search) -> tuple[int, int]:
     if options.incumbent == "kept" or (made <= known and more > 0):
         return more, 0
     return 0, min(known, max(most - known, 1))
+
+
+def next_wanted(search: Search, trial: int, incumbent: int) -> str:
+    """What a free worker is to evaluate while so many evaluations of the trial point and of x_k are under way: `trial` or
+    `incumbent`, also in advance of what the race may ask for; or nothing."""
+    state, options, most = search.state, search.options, search.options.samples_max
+    for_trial, for_incumbent = wanted(search)
+    if trial < for_trial or incumbent < for_incumbent:
+        return "trial" if trial < for_trial else "incumbent"
+    if not (state.noise.present and options.samples == "race" and options.incumbent == "pooled"):
+        return ""
+    made = int(state.trial.point.estimate.n) + trial
+    known = int(state.run.incumbent.estimate.n) + incumbent
+    if made < most and made <= known:
+        return "trial"
+    return "incumbent" if known < most else ""
 
 
 def _check_is_due(search: Search) -> bool:
@@ -116,7 +132,7 @@ def _race_is_open(search: Search) -> bool:
     """Whether more evaluations could change the decision, and can be afforded."""
     state, options = search.state, search.options
     trial, incumbent, noise = state.trial.point.estimate, state.run.incumbent.estimate, state.noise.deviation
-    measured = math.isfinite(trial.f) and math.isfinite(incumbent.f) and any(_wanted(search))
+    measured = math.isfinite(trial.f) and math.isfinite(incumbent.f) and any(wanted(search))
     if not measured or min(trial.n, incumbent.n) >= options.samples_max or state.budget.left - search.reserve() < 2:
         return False
     clearance, clearance_error = np.zeros(0), np.zeros(0)

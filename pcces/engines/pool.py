@@ -12,7 +12,9 @@ import faulthandler
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import inf
 from typing import Any, Protocol
@@ -83,6 +85,12 @@ class Pool(Protocol):
     def map(self, tasks: Sequence[Any]) -> list[Any]:
         """Results in the order of the tasks; Lost where there is none."""
 
+    def submit(self, task: Any) -> int:
+        """Hand in a task, and get its number."""
+
+    def collect(self) -> list[tuple[int, Any]]:
+        """Numbers and results of submitted tasks that are done; it waits for one."""
+
     def close(self) -> None:
         """Let the workers go."""
 
@@ -117,10 +125,103 @@ class Watchdog:
 Recipe = Callable[[], Handler]
 
 
-def resolve(handler: Handler, task: Any, run: Callable[[list[Any]], list[Any]], reason: str, repeats: Repeats) -> Any:
-    """What becomes of a task that took its workers down: its parts on their own, or Lost if it has none, or if nothing may
-    be run again."""
-    parts = handler.parts(task)
-    if len(parts) <= 1:
-        return Lost(task, reason)
-    return handler.join(run(parts) if repeats.take(parts) else [Lost(part, reason) for part in parts])
+class Backlog:
+    """What pools of all kinds have in common: tasks that wait, those under way, and what came of those that are done.
+
+    A kind of pool says how tasks get to workers that are free (`_hand_out`), how to wait for answers (`_await`), and how to
+    stop what is running (`_abandon`).
+    """
+
+    def __init__(self, recipe: Recipe):
+        self._here = recipe  # cuts tasks up here when they prove deadly
+        self._tasks: dict[int, Any] = {}  # not done yet
+        self._waiting: deque[int] = deque()
+        self._deaths: Counter[int] = Counter()
+        self._deadly: dict[int, tuple[Any, str]] = {}
+        self._done: dict[int, Any] = {}
+        self._latest = 0
+        self.repeats = Repeats()
+
+    def map(self, tasks: Sequence[Any]) -> list[Any]:
+        """Results in the order of the tasks. An exception in a handler is raised here: it is a mistake, not bad luck."""
+        numbers = [self._add(task) for task in tasks]
+        with self._undisturbed():
+            self._hand_out()
+            while not self._tasks.keys().isdisjoint(numbers):
+                self._await()
+                self._hand_out()
+        for number in self._deadly.keys() & set(numbers):
+            self._resolve(number)
+        return [self._done.pop(number) for number in numbers]
+
+    def submit(self, task: Any) -> int:
+        """Hand in a task, and get its number; `collect` will say what came of it."""
+        number = self._add(task)
+        with self._undisturbed():
+            self._hand_out()
+        return number
+
+    def collect(self) -> list[tuple[int, Any]]:
+        """Numbers and results of submitted tasks that are done, at least one; nothing only if none is under way."""
+        while not self._done and (self._tasks or self._deadly):
+            if self._tasks:
+                with self._undisturbed():
+                    self._await()
+                    self._hand_out()
+            for number in list(self._deadly):
+                self._resolve(number)
+        done, self._done = list(self._done.items()), {}
+        return done
+
+    def _add(self, task: Any) -> int:
+        self._latest += 1
+        self._tasks[self._latest] = task
+        self._waiting.append(self._latest)
+        return self._latest
+
+    def _hand_out(self) -> None:
+        raise NotImplementedError
+
+    def _await(self) -> None:
+        raise NotImplementedError
+
+    def _abandon(self) -> None:
+        raise NotImplementedError
+
+    def _answered(self, number: int, result: Any) -> None:
+        """A task is done."""
+        del self._tasks[number]
+        self._deaths.pop(number, None)
+        self._done[number] = result
+
+    def _died(self, number: int, reason: str, hung: bool = False) -> None:
+        """A task has cost a worker: it is run again, or given up."""
+        self._deaths[number] += DEATHS if hung else 1
+        if self._deaths[number] < DEATHS and self.repeats.take(self._here().parts(self._tasks[number])):
+            self._waiting.appendleft(number)
+        else:
+            self._deadly[number] = self._tasks.pop(number), reason
+
+    def _resolve(self, number: int) -> None:
+        """What becomes of a task that took its workers down: its parts on their own, or Lost if it has none, or if nothing
+        may be run again."""
+        task, reason = self._deadly.pop(number)
+        handler = self._here()
+        parts = handler.parts(task)
+        if len(parts) <= 1:
+            self._done[number] = Lost(task, reason)
+        else:
+            again = self.repeats.take(parts)
+            self._done[number] = handler.join(self.map(parts) if again else [Lost(part, reason) for part in parts])
+
+    @contextmanager
+    def _undisturbed(self) -> Iterator[None]:
+        """Whatever is raised inside ends all tasks: their answers would belong to no one."""
+        try:
+            yield
+        except BaseException:
+            self._abandon()
+            self._tasks, self._done, self._deadly = {}, {}, {}
+            self._waiting.clear()
+            self._deaths.clear()
+            raise

@@ -10,12 +10,11 @@ import signal
 import sys
 import threading
 import types
-from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from pcces.engines.pool import DEATHS, Lost, PoolError, Recipe, Repeats, resolve
+from pcces.engines.pool import Backlog, Lost, PoolError, Recipe
 from pcces.support.sending import needs_main
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -46,7 +45,7 @@ class _Worker:
             self.process.join()
 
 
-class LocalPool:
+class LocalPool(Backlog):
     """Persistent worker processes. A context manager.
 
     >>> from pcces.engines.examples import Squares
@@ -66,14 +65,13 @@ class LocalPool:
             raise TypeError(
                 f"what workers need cannot be sent to other processes ({error}): define functions at the top of a module"
             ) from error
-        self._here = recipe  # cuts tasks up here when they prove deadly
+        super().__init__(recipe)
         self._value = b""
         self._version = 0
         self._started = 0
         self._stillborn = 0
         self.replaced = 0
         self.traffic = 0
-        self.repeats = Repeats()
         self._workers: list[_Worker] = []
         self._hire()
 
@@ -88,53 +86,14 @@ class LocalPool:
         self._value = pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
         self._version += 1
 
-    def map(self, tasks: Sequence[Any]) -> list[Any]:
-        """Results in the order of the tasks. An exception in a handler is raised here: it is a mistake, not bad luck."""
-        results: list[Any] = [None] * len(tasks)
-        waiting = deque(range(len(tasks)))
-        deaths = [0] * len(tasks)
-        deadly: list[tuple[int, str]] = []
-        left = len(tasks)
-        try:
-            while left:
-                self._hire()
-                for worker in list(self._workers):
-                    if worker.ready and worker.task is None and waiting:
-                        self._send(worker, waiting.popleft(), tasks, waiting)
-                busy = {worker.pipe: worker for worker in self._workers if worker.task is not None or not worker.ready}
-                if not busy:  # all had died before they were asked: nobody would ever answer
-                    continue
-                for pipe in wait(list(busy)):
-                    worker = busy[pipe]  # type: ignore[index]
-                    number = worker.task
-                    try:
-                        good, answer = self._receive(worker)
-                    except (EOFError, OSError):
-                        reason, hung = self._bury(worker)
-                        if number is None:
-                            continue
-                        deaths[number] += DEATHS if hung else 1
-                        if deaths[number] < DEATHS and self.repeats.take(self._here().parts(tasks[number])):
-                            waiting.appendleft(number)
-                        else:
-                            deadly.append((number, reason))
-                            left -= 1
-                        continue
-                    worker.task = None
-                    if not good:
-                        raise answer
-                    if number is not None:
-                        results[number] = answer
-                        left -= 1
-        except BaseException:
-            self._abandon()
-            raise
-        for number, reason in deadly:
-            results[number] = resolve(self._here(), tasks[number], self.map, reason, self.repeats)
-        return results
+    def _hand_out(self) -> None:
+        self._hire()
+        for worker in list(self._workers):
+            if worker.ready and worker.task is None and self._waiting:
+                self._send(worker, self._waiting.popleft())
 
-    def _send(self, worker: _Worker, number: int, tasks: Sequence[Any], waiting: deque[int]) -> None:
-        task = pickle.dumps(tasks[number], protocol=pickle.HIGHEST_PROTOCOL)
+    def _send(self, worker: _Worker, number: int) -> None:
+        task = pickle.dumps(self._tasks[number], protocol=pickle.HIGHEST_PROTOCOL)
         try:
             if worker.version < self._version:
                 worker.pipe.send_bytes(SHARE)
@@ -143,10 +102,28 @@ class LocalPool:
             worker.pipe.send_bytes(task)
         except OSError:
             self._bury(worker)
-            waiting.appendleft(number)
+            self._waiting.appendleft(number)
             return
         self.traffic += len(task)
         worker.version, worker.task = self._version, number
+
+    def _await(self) -> None:
+        busy = {worker.pipe: worker for worker in self._workers if worker.task is not None or not worker.ready}
+        for pipe in wait(list(busy)) if busy else ():  # all may have died before they were asked
+            worker = busy[pipe]  # type: ignore[index]
+            number = worker.task
+            try:
+                good, answer = self._receive(worker)
+            except (EOFError, OSError):
+                reason, hung = self._bury(worker)
+                if number is not None:
+                    self._died(number, reason, hung)
+                continue
+            worker.task = None
+            if not good:
+                raise answer
+            if number is not None:
+                self._answered(number, answer)
 
     def _receive(self, worker: _Worker) -> tuple[bool, Any]:
         """An answer; a worker's first one says that it is ready."""
@@ -184,7 +161,8 @@ class LocalPool:
                 self._workers.remove(worker)
 
     def close(self) -> None:
-        """End all workers."""
+        """End all workers, whatever they are at."""
+        self._abandon()
         for worker in self._workers:
             worker.pipe.close()
         for worker in self._workers:

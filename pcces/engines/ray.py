@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import os
 import pickle
 import socket
 import sys
 import time
-from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
-from pcces.engines.pool import DEATHS, PoolError, Recipe, Repeats, resolve
+from pcces.engines.pool import Backlog, PoolError, Recipe
 
+FIT_SECONDS = 1.0  # between looks at how large the cluster is, while tasks are running
 START_SECONDS = 60.0  # to wait for resources that are not there
 NO_CLUSTER = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 
@@ -130,7 +131,7 @@ class _Member:
         self.task: int | None = None
 
 
-class RayPool:
+class RayPool(Backlog):
     """Ray actors as workers. A context manager; with `workers=None` as many as the cluster has CPUs, now and later.
 
     `patience`: how many seconds to wait for resources that are not there, before that is an error.
@@ -153,7 +154,9 @@ class RayPool:
         import ray.cloudpickle
 
         self._recipe = ray.cloudpickle.dumps(recipe)
-        self._here = recipe
+        super().__init__(recipe)
+        self._running: dict[Any, _Member] = {}
+        self._alive, self._fitted = time.monotonic(), -math.inf
         self._wanted = workers
         self.patience = patience
         self._remote = self._ray.remote(num_cpus=1, max_restarts=0)(_Actor)
@@ -163,7 +166,6 @@ class RayPool:
         self._members: list[_Member] = []
         self.replaced = 0
         self.traffic = 0
-        self.repeats = Repeats()
         self._wait_for_members()
 
     @property
@@ -217,62 +219,55 @@ class RayPool:
         self._value, self._bytes = self._ray.put(data), len(data)
         self._version += 1
 
-    def map(self, tasks: Sequence[Any]) -> list[Any]:
-        """Results in the order of the tasks. An exception in a handler is raised here."""
-        results: list[Any] = [None] * len(tasks)
-        waiting = deque(range(len(tasks)))
-        deaths = [0] * len(tasks)
-        deadly: list[tuple[int, str]] = []
-        running: dict[Any, _Member] = {}
-        alive = time.monotonic()
-        self._fit()
-        try:
-            while waiting or running:
-                for member in self._members:
-                    if member.ready and member.task is None and waiting:
-                        member.task = waiting.popleft()
-                        running[self._send(member, tasks[member.task])] = member
-                starting = {member.starting: member for member in self._members if not member.ready}
-                done, _ = self._ray.wait([*running, *starting], timeout=min(1.0, self.patience))
-                if running or done:
-                    alive = time.monotonic()
-                elif time.monotonic() - alive > self.patience:
-                    raise PoolError(
-                        f"the cluster has lost all its workers, and for {self.patience:g} s had no room for new ones"
-                    )
-                for ref in done:
-                    if ref in starting:
-                        self._came_up(starting[ref])
-                        continue
-                    member = running.pop(ref)
-                    number = member.task
-                    assert number is not None
-                    try:
-                        data = self._ray.get(ref)
-                        member.task = None
-                        self.traffic += len(data)
-                        results[number] = pickle.loads(data)
-                    except self._ray.exceptions.RayTaskError as error:
-                        member.task = None
-                        raise (
-                            error.cause if isinstance(error.cause, Exception) else error.as_instanceof_cause()
-                        ) from None
-                    except self._ray.exceptions.RayError as error:  # an actor, a node or a result is gone
-                        self._dismiss(member)
-                        self.replaced += 1
-                        deaths[number] += 1
-                        if deaths[number] < DEATHS and self.repeats.take(self._here().parts(tasks[number])):
-                            waiting.appendleft(number)
-                        else:
-                            deadly.append((number, f"worker died: {str(error).splitlines()[0]}"))
-                        self._fit()
-        except BaseException:
-            for member in running.values():  # what is running would answer to no one
+    def _add(self, task: Any) -> int:
+        if not self._tasks:
+            self._alive, self._fitted = time.monotonic(), -math.inf
+        return super()._add(task)
+
+    def _hand_out(self) -> None:
+        if time.monotonic() - self._fitted > FIT_SECONDS:
+            self._fit()
+            self._fitted = time.monotonic()
+        for member in self._members:
+            if member.ready and member.task is None and self._waiting:
+                member.task = self._waiting.popleft()
+                self._running[self._send(member, self._tasks[member.task])] = member
+
+    def _await(self) -> None:
+        starting = {member.starting: member for member in self._members if not member.ready}
+        done, _ = self._ray.wait([*self._running, *starting], timeout=min(1.0, self.patience))
+        if self._running or done:
+            self._alive = time.monotonic()
+        elif time.monotonic() - self._alive > self.patience:
+            raise PoolError(
+                f"the cluster has lost all its workers, and for {self.patience:g} s had no room for new ones"
+            )
+        for ref in done:
+            if ref in starting:
+                self._came_up(starting[ref])
+                continue
+            member = self._running.pop(ref)
+            number = member.task
+            assert number is not None
+            try:
+                data = self._ray.get(ref)
+                member.task = None
+                self.traffic += len(data)
+                self._answered(number, pickle.loads(data))
+            except self._ray.exceptions.RayTaskError as error:
+                member.task = None
+                raise (error.cause if isinstance(error.cause, Exception) else error.as_instanceof_cause()) from None
+            except self._ray.exceptions.RayError as error:  # an actor, a node or a result is gone
                 self._dismiss(member)
-            raise
-        for number, reason in deadly:
-            results[number] = resolve(self._here(), tasks[number], self.map, reason, self.repeats)
-        return results
+                self.replaced += 1
+                self._died(number, f"worker died: {str(error).splitlines()[0]}")
+                self._fit()
+
+    def _abandon(self) -> None:
+        """What is running would answer to no one."""
+        for member in self._running.values():
+            self._dismiss(member)
+        self._running = {}
 
     def _send(self, member: _Member, task: Any) -> Any:
         value = None

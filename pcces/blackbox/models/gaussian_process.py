@@ -211,10 +211,11 @@ class Posterior:
         return np.array(mean), np.array(covariance)
 
     def believing(self, z: np.ndarray) -> Posterior:
-        """As if the point had been evaluated, and had given what is expected: for the next one of a batch."""
-        data = self.data
-        points, outputs = np.vstack([data.points, z]), np.vstack([data.outputs, self(z[None])[0]])
-        return Posterior(data._replace(points=points, outputs=outputs, counts=np.append(data.counts, 1.0)), self.theta)
+        """As if a point (n,), or some (q, n), had been evaluated, and had given what is expected: for the next one."""
+        data, Z = self.data, np.atleast_2d(z)
+        points, outputs = np.vstack([data.points, Z]), np.vstack([data.outputs, self(Z)[0]])
+        counts = np.append(data.counts, np.ones(len(Z)))
+        return Posterior(data._replace(points=points, outputs=outputs, counts=counts), self.theta)
 
 
 def _solved(data: Data, j: int, theta: np.ndarray) -> _One:
