@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pcces.blackbox.coding import as_point, read_variables
+from pcces.blackbox.coding import as_points, read_variables
 from pcces.blackbox.constraints import WithArguments, read_constraints
 from pcces.blackbox.evaluator import Evaluator
 from pcces.blackbox.habits import translated
@@ -62,7 +62,8 @@ def minimize(
 
     Bounds are pairs or SciPy's, and `pcces.Integer(low, high)`, `pcces.Log(low, high)`, `pcces.Choice("a", "b")` are bounds,
     too; `integrality` is that of scipy.optimize.milp. Bounds in a dictionary give the variables names: fun gets a dictionary,
-    and `x` is one. Without x0 the search starts in the middle of the bounds.
+    and `x` is one. Without x0 the search starts in the middle of the bounds. `x0` may be several points: the search begins at the
+    best of them, and later runs begin at the others.
 
     `workers`: how many processes evaluate (an integer; -1: one a core), or a map-like callable, or an executor. With
     `engine="ray"` they are actors of the Ray cluster at `ray_address` (None: one on this machine). A worker that dies is
@@ -103,8 +104,8 @@ def minimize(
     asynchronous = given.pop("asynchronous")
     if asynchronous and vectorized:
         raise ValueError("asynchronous=True evaluates points one by one: leave vectorized=True out")
-    x0 = given["x0"] = as_point(x0)
-    variables = read_variables(bounds, None if x0 is None else len(x0), given.pop("integrality", None))
+    starts = as_points(x0)
+    variables = read_variables(bounds, len(starts[0]) if starts else None, given.pop("integrality", None))
     if variables is not None:
         given["bounds"] = variables
     fun, (linear, functions, from_the_end) = given.pop("fun"), read_constraints(given.pop("constraints"), variables)

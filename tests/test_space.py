@@ -152,7 +152,7 @@ def test_linear_equalities_are_met():
     ("arguments", "message"),
     [
         (([],), "at least one number"),
-        (([[1.0]],), r"shape \(1, 1\)"),
+        (([[[1.0]]],), r"shape \(1, 1\)"),
         (([0.0, np.nan],), "nan or inf at position 1"),
         (([0.0, 0.0], [(0, 1)]), "2 pairs"),
         (([0.0], [(1, -1)]), "variable 0 are crossed: 1 > -1"),

@@ -10,7 +10,7 @@ ARGUMENTS = {
     for use, group in {
         FIRST: {
             "fun": "fun(x) returns f, or (f, c) with c <= 0 where the constraints are kept; noise is welcome",
-            "x0": "where the search starts; None: in the middle of the bounds",
+            "x0": "where the search starts, or several such points; None: in the middle of the bounds",
             "constraints": "callables c(x) <= 0, or SciPy's",
             "bounds": "pairs, SciPy's, pcces.Integer, Log and Choice, or a dictionary that names the variables",
             "max_evaluations": "calls of fun in all, the certificate's included; None: 2000 per variable",
@@ -23,6 +23,7 @@ ARGUMENTS = {
             "equalities": "which c of the pair must be 0, instead of at most 0",
             "common_random_numbers": "call fun(x, rng), so that compared points can share their random numbers",
             "engine": "local (processes) or ray (a cluster)",
+            "asynchronous": "keep all workers busy where evaluations take unequally long",
             "timeout": "seconds after which an evaluation on a worker has failed",
             "vectorized": "fun takes all points of a batch at once, (k, n)",
             "callback": "callback(result) once an iteration; True ends the search",

@@ -23,11 +23,18 @@ class Batch(NamedTuple):
     number: int
     phase: str
     at_trial: int = 0  # how many rows repeat the trial point (the rest repeat the incumbent)
-    directions: np.ndarray | LazyPoints | None = None  # of samples: (y^i - x_k) / sigma_k^ES
+    directions: np.ndarray | LazyPoints | None = (
+        None  # of samples: (y^i - x_k) / sigma_k^ES; of proposals and starts: z
+    )
     rows: np.ndarray | None = None  # of the whole batch; None: it is the whole
 
     def __len__(self) -> int:
         return len(self.seeds)
+
+    @property
+    def several_starts(self) -> bool:
+        """Whether it is the first one of a search with several starting points."""
+        return self.phase == "start" and self.directions is not None
 
     def part(self, rows: Sequence[int] | np.ndarray) -> Batch:
         """Some rows of it, to be evaluated and told on their own.

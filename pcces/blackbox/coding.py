@@ -265,13 +265,20 @@ class Variables:
         return cls(kinds, data["names"])
 
 
-def as_point(x0: Any) -> Any:
-    """A start as it was given, but a bare number as a point with one variable.
+def as_points(x0: Any) -> list[Any]:
+    """Starting points as they were given, none, one or several; a bare number is a point with one variable.
 
-    >>> as_point(2.0), as_point([1, 2]), as_point(None)
-    ([2.0], [1, 2], None)
+    >>> as_points(None), as_points(2.0), as_points([1, 2]), as_points([[1, 2], [3, 4]])
+    ([], [[2.0]], [[1, 2]], [[1, 2], [3, 4]])
+    >>> as_points([{"rate": 1}, {"rate": 2}])
+    [{'rate': 1}, {'rate': 2}]
     """
-    return [x0] if np.ndim(x0) == 0 and x0 is not None and not isinstance(x0, Mapping) else x0
+    if x0 is None or isinstance(x0, Mapping):
+        return [] if x0 is None else [x0]
+    if not isinstance(x0, Sequence) and np.ndim(x0) == 0:
+        return [[x0]]
+    first = next(iter(x0), None)
+    return list(x0) if isinstance(first, Mapping) or np.ndim(first) > 0 else [x0]
 
 
 def read_variables(bounds: Any, n: int | None, integrality: Any = None) -> Variables | None:

@@ -100,7 +100,7 @@ def _form_group(search: Search) -> None:
             desk.others.remove(known[i])
             desk.group.append(known[i])
             continue
-        why, z = state.phase, state.run.es.x
+        why, z = state.phase, state.run.es.x if not batch.several_starts else batch.directions[i]
         if why == "trial":
             why, z = ("trial", state.trial.x) if i < batch.at_trial else ("incumbent", z)
         elif why == "certify":
@@ -171,6 +171,8 @@ def _goes_on(search: Search) -> bool:
     desk.others, desk.group = [order for order in desk.others if id(order) not in used], []
     z, es, phase = np.stack([order.z for order in orders]), state.run.es, state.phase
     directions = {"propose": z, "sample": (z - es.x) / es.sigma_es}.get(phase)
+    if phase == "start" and (z != z[0]).any():
+        directions = z
     seeds = np.array([order.seed for order in orders])
     batch = Batch(search.space.to_x(z), seeds, state.budget.batches, phase, desk.at_trial, directions)
     outputs = _outputs(search, orders)

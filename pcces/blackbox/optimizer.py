@@ -82,6 +82,8 @@ class Optimizer:
         max_evaluations = 2000 * space.n if max_evaluations is None else count(max_evaluations)
         if not isinstance(max_evaluations, int) or max_evaluations < 1:
             raise ValueError(f"max_evaluations must be a whole number of at least 1, got {max_evaluations!r}")
+        if len(space.starts) > 1 + max_evaluations // 4:
+            raise ValueError(f"x0 has {len(space.starts)} starting points: too many for {max_evaluations} evaluations")
         if not 0.5 <= confidence < 1:
             raise ValueError(f"confidence must lie in [0.5, 1), got {confidence}")
         chosen, later = chosen_options(strategy, preset, options, space.n, max_evaluations, bool(equalities))
@@ -100,6 +102,7 @@ class Optimizer:
         state = SearchState(
             Budget(max_evaluations), RunState(own, es), accepted,
             noise=NoiseLevel(False if chosen.deterministic else None, np.zeros(1)), few=later is not chosen,
+            origin=space.z0, starts=space.z_starts[1:],
         )  # fmt: skip
         self.search = Search(
             space=space, options=chosen, rule=rule, strategy=distribution, normals=normals, population=population,

@@ -36,7 +36,7 @@ def ask(search: Search) -> Batch:
     archive = search.archive
     assert archive is not None
     if state.f_scale is None:
-        points = acquire.design(search, min(max(designed(search), search.population), room))
+        points = acquire.design(search, min(max(designed(search) - state.given, search.population), room))
     else:
         points = acquire.next_points(search, min(search.population, room))
     seeds = search.streams.seeds(state.budget.batches, len(points))
@@ -67,12 +67,25 @@ def tell(search: Search, batch: Batch, outputs: np.ndarray) -> bool:
     known = len(archive.points) + len(archive.failed)
     if state.desk is not None and known < designed(search):
         return True
-    if state.f_scale is None and finite.any():
-        state.f_scale = float(archive.outputs[:, 0].std()) or 1.0
+    if finite.any():
+        _take_stock(search)
     if state.f_scale is not None:
         acquire.learn(search)
         _decide(search)
     return True
+
+
+def begin(search: Search) -> None:
+    """Where as much is known already as first points would show, the next ones are those that promise most."""
+    assert search.archive is not None
+    if search.state.given >= designed(search) and len(search.archive.points):
+        _take_stock(search)
+        acquire.learn(search)
+
+
+def _take_stock(search: Search) -> None:
+    if search.state.f_scale is None and search.archive is not None:
+        search.state.f_scale = float(search.archive.outputs[:, 0].std()) or 1.0
 
 
 def _estimate(search: Search, mean: np.ndarray, error: np.ndarray) -> Estimate:

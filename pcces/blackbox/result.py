@@ -116,7 +116,7 @@ def _improvement(search: Search, z: np.ndarray, fun: float) -> Improvement:
     state, first = search.state, search.state.first
     if first.n == 0 or not math.isfinite(first.f) or not math.isfinite(fun):
         return Improvement(math.nan, math.nan)
-    if np.array_equal(z, search.space.z0):
+    if np.array_equal(z, search.state.origin):
         return Improvement(0.0, 0.0)
     samples = state.test.answer.samples if state.phase == "done" else 0
     n = samples or max(float(state.run.incumbent.estimate.n), 1.0)

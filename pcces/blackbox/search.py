@@ -110,7 +110,9 @@ class Search:
     def note_first(self, batch: Batch, outputs: np.ndarray) -> None:
         """Keep what repeated evaluations say of x_0."""
         repeats = {"start": outputs, "trial": outputs[batch.at_trial :]}.get(batch.phase, outputs[:0])
-        if len(repeats) and np.array_equal(self.state.run.es.x, self.space.z0):
+        if batch.several_starts:
+            return  # of which one will be x_0
+        if len(repeats) and np.array_equal(self.state.run.es.x, self.state.origin):
             self.state.first = pool(self.state.first, estimate(repeats))
 
     def next_phase(self) -> None:
@@ -175,7 +177,7 @@ class Search:
 
     def _another_run(self) -> bool:
         """Keep the end of this run and begin another one elsewhere, if that is wanted and affordable."""
-        state, space, options = self.state, self.space, self.options
+        state, options = self.state, self.options
         if (
             not options.restarts
             or options.cautious is not None
@@ -189,16 +191,24 @@ class Search:
         if not state.noise.present and math.isfinite(best) and len(same) >= AGREEING_RUNS:
             return False
         state.ends = ends
-        z = self.streams(RESTARTS, len(ends)).random(space.n)
-        finite = np.isfinite(space.z_lower) & np.isfinite(space.z_upper)
-        away = ends[0].x + (2 * z - 1) * 4 * options.sigma0
-        z = space.project(np.where(finite, z, away).astype(space.dtype))
+        if len(state.starts):
+            z, state.starts = state.starts[0], state.starts[1:]
+        else:
+            z = self._elsewhere(len(ends))
         es = algorithm.init(z, options.sigma0, options.sigma_es0 or options.sigma0)
         es = es._replace(k=state.run.es.k, successes=state.run.es.successes)
         state.run = RunState(
             self.strategy.init(z), es, multipliers=state.run.multipliers, start=state.budget.evaluations
         )
         return True
+
+    def _elsewhere(self, number: int) -> np.ndarray:
+        """A point from which a run has not begun yet."""
+        space, ends = self.space, self.state.ends
+        z = self.streams(RESTARTS, number).random(space.n)
+        finite = np.isfinite(space.z_lower) & np.isfinite(space.z_upper)
+        away = ends[0].x + (2 * z - 1) * 4 * self.options.sigma0
+        return space.project(np.where(finite, z, away).astype(space.dtype))
 
     def _this_end(self) -> End:
         run = self.state.run

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy
 
-from pcces.blackbox.coding import as_point, middle, read_variables
+from pcces.blackbox.coding import as_points, middle, read_variables
 from pcces.blackbox.models.qp import project_polyhedron
 from pcces.core.estimation import FARTHEST
 from pcces.support.jsonable import interval
@@ -39,25 +39,24 @@ class Space:
         scale: Any = None,
         integrality: Any = None,
     ):
-        x0 = as_point(x0)
-        self.variables = variables = read_variables(bounds, None if x0 is None else len(x0), integrality)
+        given = as_points(x0)
+        self.variables = variables = read_variables(bounds, len(given[0]) if given else None, integrality)
         if variables is not None:
-            self.x0 = variables.middle() if x0 is None else variables.numbers(x0)
-            x0, bounds = variables.coordinates(self.x0), scipy.optimize.Bounds(*variables.box())
-        x0 = middle(bounds) if x0 is None else np.asarray(x0)
-        if x0.ndim != 1 or x0.size == 0:
-            raise ValueError(f"x0 must be a one-dimensional array with at least one number, got shape {x0.shape}")
-        if x0.dtype not in (np.float32, np.float64):
-            x0 = x0.astype(float)
-        if not np.all(np.isfinite(x0)):
-            raise ValueError(f"x0 holds nan or inf at position {int(np.flatnonzero(~np.isfinite(x0))[0])}")
-        if np.any(np.abs(x0) > FARTHEST):
-            raise ValueError(f"x0 holds numbers beyond {FARTHEST:g}, whose squares nothing can hold: give other units")
+            self.starts = np.array([variables.numbers(each) for each in given] or [variables.middle()])
+            given, bounds = list(variables.coordinates(self.starts)), scipy.optimize.Bounds(*variables.box())
+        points = [_numbers(each) for each in given or [middle(bounds)]]
+        x0 = points[0]
         lower, upper = _read_bounds(bounds, x0.size)
-        x0 = _started_inside(x0, lower, upper)
+        for i, point in enumerate(points):
+            if point.shape != x0.shape:
+                raise ValueError(f"x0[{i}] has {point.size} numbers, but x0[0] has {x0.size}")
+            points[i] = _started_inside(point, lower, upper, f"x0[{i}]" if i else "x0")
+        x0 = points[0]
         self.n, self.dtype = x0.size, x0.dtype
         self.lower, self.upper = -_rounded_down(-lower, self.dtype), _rounded_down(upper, self.dtype)
-        self.x0 = x0 if variables is None else self.x0
+        if variables is None:
+            self.starts = np.array(points, dtype=self.dtype)
+        self.x0 = self.starts[0]
         self.size = len(self.x0)  # of a point, as the user counts
         self.discrete = np.zeros(self.n, dtype=bool) if variables is None else variables.discrete
         self.rounds = bool(self.discrete.any())
@@ -76,7 +75,8 @@ class Space:
         self.G, self.h = self._half_spaces(linear or [])
         self.linear = len(self.h) > 0
         self.confined = self.bounded or self.linear
-        self.z0 = self.project(self.to_z(self.x0))
+        self.z_starts = self.project(self.to_z(self.starts))
+        self.z0 = self.z_starts[0]
 
     def _half_spaces(self, linear: list[LinearConstraint]) -> tuple[np.ndarray, np.ndarray]:
         """All linear constraints as G z <= h."""
@@ -158,7 +158,21 @@ class Space:
         return np.clip(z, self.z_lower, self.z_upper) if self.bounded else z
 
 
-def _started_inside(x0: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+def _numbers(x0: Any) -> np.ndarray:
+    """A starting point as an array; a ValueError says what is wrong with it."""
+    x0 = np.asarray(x0)
+    if x0.ndim != 1 or x0.size == 0:
+        raise ValueError(f"x0 must be a one-dimensional array with at least one number, got shape {x0.shape}")
+    if x0.dtype not in (np.float32, np.float64):
+        x0 = x0.astype(float)
+    if not np.all(np.isfinite(x0)):
+        raise ValueError(f"x0 holds nan or inf at position {int(np.flatnonzero(~np.isfinite(x0))[0])}")
+    if np.any(np.abs(x0) > FARTHEST):
+        raise ValueError(f"x0 holds numbers beyond {FARTHEST:g}, whose squares nothing can hold: give other units")
+    return x0
+
+
+def _started_inside(x0: np.ndarray, lower: np.ndarray, upper: np.ndarray, name: str) -> np.ndarray:
     """x0 within its bounds, where it is outside by its own rounding at most: a single-precision 0.7 is less than 0.7.
 
     Where no single-precision number lies between bounds, it is in double precision from here on.
@@ -171,7 +185,9 @@ def _started_inside(x0: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.
     outside = np.flatnonzero(np.abs(inside - x0) > rounding)
     if outside.size:
         i = int(outside[0])
-        raise ValueError(f"x0[{i}] = {x0[i]:g} lies outside its bounds [{lower[i]:g}, {upper[i]:g}]; start inside them")
+        raise ValueError(
+            f"{name}[{i}] = {x0[i]:g} lies outside its bounds [{lower[i]:g}, {upper[i]:g}]; start inside them"
+        )
     low, high = -_rounded_down(-lower, x0.dtype), _rounded_down(upper, x0.dtype)
     return np.clip(x0, low, high).astype(x0.dtype) if np.all(low <= high) else inside
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pcces.blackbox import limits
+from pcces.blackbox import limits, propose
 from pcces.blackbox.batch import Batch, repeated
 from pcces.core.estimation import estimate, pool
 
@@ -27,12 +27,22 @@ def ask(search: Search) -> Batch:
         said = options.constraint_range is not None or limits.shaped(search)
         first = ENOUGH if said and search.max_evaluations > 10 * ENOUGH else 2
         times = max(first, fixed) if run.incumbent.estimate.n == 0 or search.few else ENOUGH - 2
-    return repeated(search, run.es.x, times)
+    batch, others = repeated(search, run.es.x, times), search.state.starts
+    if run.incumbent.estimate.n > 0 or search.state.ends or not len(others):
+        return batch
+    points = np.vstack([np.repeat(run.es.x[None], len(batch), axis=0), others])[: search.state.budget.left]
+    seeds = search.streams.seeds(batch.number, len(points))
+    if search.common_random_numbers:
+        seeds[len(batch) :] = seeds[0]
+    return Batch(search.space.to_x(points), seeds, batch.number, "start", directions=points)
 
 
 def tell(search: Search, batch: Batch, outputs: np.ndarray) -> bool:
     """Take in what came of it; whether that is enough."""
     state, point = search.state, search.state.run.incumbent
+    if batch.several_starts:
+        assert isinstance(batch.directions, np.ndarray)
+        outputs = _begin_at_best(search, batch.directions, outputs)
     fresh = estimate(outputs)
     point.estimate = fresh if search.few else pool(point.estimate, fresh)  # there, the estimate so far is a model's
     search.notice(point.estimate, outputs, 1.0)
@@ -41,6 +51,31 @@ def tell(search: Search, batch: Batch, outputs: np.ndarray) -> bool:
     state.surprise = False
     search.note_shape(outputs)
     if search.few:  # all evaluations together will tell
+        propose.begin(search)
         return True
     unclear = state.noise.present and point.estimate.n < ENOUGH and isinstance(search.options.samples, str)
     return not (unclear and state.budget.left > 2 * ENOUGH)
+
+
+def _begin_at_best(search: Search, points: np.ndarray, outputs: np.ndarray) -> np.ndarray:
+    """Begin at the best of several starting points; the others are where later runs begin. The outputs of the best."""
+    state, run = search.state, search.state.run
+    starts = np.vstack([run.es.x[None], state.starts])
+    of_each = [outputs[(points == z).all(1)] for z in starts]
+    for each in of_each:
+        search.notice(estimate(each), each, 1.0)
+
+    def rank(i: int) -> tuple[float, float]:
+        known = estimate(of_each[i])
+        return limits.broken(search, known), limits.worth(search, known)
+
+    best, *others = sorted((i for i, each in enumerate(of_each) if len(each)), key=rank)
+    x, here = starts[best], (points == starts[best]).all(1)
+    if search.archive is not None:
+        search.archive.place(points[~here], outputs[~here])
+    state.starts, state.origin, state.first = starts[others], x, estimate(of_each[best])
+    state.given += len(others)
+    run.es, run.strategy = run.es._replace(x=x), search.strategy.init(x)
+    if best != 0:  # what workers were given in advance lies around another point
+        run.start = state.budget.evaluations
+    return of_each[best]

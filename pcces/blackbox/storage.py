@@ -32,7 +32,12 @@ def save(optimizer: Optimizer, path: str | Path) -> None:
     """Write everything the search knows."""
     search = optimizer.search
     arrays, scalars = optimizer.state.plain()
-    arrays |= {"x0": optimizer.space.x0, **optimizer.history.arrays(), **optimizer.evaluations.arrays()}
+    starts = optimizer.space.starts
+    arrays |= {
+        "x0": starts if len(starts) > 1 else starts[0],
+        **optimizer.history.arrays(),
+        **optimizer.evaluations.arrays(),
+    }
     if search.archive is not None:
         arrays |= {f"archive_{name}": getattr(search.archive, name) for name in ARCHIVED}
     names = list(optimizer.state.constraints.given_names)
@@ -68,10 +73,10 @@ def _restored(kind: type[Optimizer], arrays: dict[str, np.ndarray], data: dict[s
     if options.pop("noisy", None) is False:  # of an earlier version
         options["deterministic"] = True
     given["linear"] = [scipy.optimize.LinearConstraint(*parts) for parts in given["linear"]]
-    x0, n = arrays["x0"], len(arrays["x0"])
+    x0, n = arrays["x0"], arrays["x0"].shape[-1]
     if isinstance(given["bounds"], dict):
         given["bounds"] = variables = Variables.from_data(given["bounds"])
-        x0, n = variables.shown(x0), variables.at[-1].stop
+        x0, n = variables.shown(x0) if x0.ndim == 1 else variables.all_shown(x0), variables.at[-1].stop
     check_dimension(data, arrays, n)
     optimizer = kind(x0, **given, **options)
     strategy = {name: np.asarray(leaf) for name, leaf in named_leaves(optimizer.state.run.strategy, "strategy").items()}
@@ -143,7 +148,7 @@ def resumed(optimizer: Optimizer, path: str | Path, seeded: bool) -> Optimizer:
         return optimizer
     found = type(optimizer).load(path)
     differing = _differences(wanted, arguments(found))
-    if not np.array_equal(optimizer.space.x0, found.space.x0):
+    if not np.array_equal(optimizer.space.starts, found.space.starts):
         differing.insert(0, "x0")
     if seeded and optimizer.search.streams.seed != found.search.streams.seed:
         differing.append("rng")
