@@ -44,6 +44,7 @@ def minimize(
     callback: Callable[[OptimizeResult], Any] | None = None,
     progress: bool | None = None,
     checkpoint: str | Path | None = None,
+    initial_data: Any = None,
     args: Any = (),
     tol: float | None = None,
     maxiter: int | None = None,
@@ -63,7 +64,9 @@ def minimize(
     Bounds are pairs or SciPy's, and `pcces.Integer(low, high)`, `pcces.Log(low, high)`, `pcces.Choice("a", "b")` are bounds,
     too; `integrality` is that of scipy.optimize.milp. Bounds in a dictionary give the variables names: fun gets a dictionary,
     and `x` is one. Without x0 the search starts in the middle of the bounds. `x0` may be several points: the search begins at the
-    best of them, and later runs begin at the others.
+    best of them, and later runs begin at the others. `initial_data` are evaluations made before, (points, f) or (points, f, c), or a
+    table with the columns of `res.evaluations`: models learn from them, and without x0 the search starts at the best. They are
+    not counted, and certificates take fresh evaluations only.
 
     `workers`: how many processes evaluate (an integer; -1: one a core), or a map-like callable, or an executor. With
     `engine="ray"` they are actors of the Ray cluster at `ray_address` (None: one on this machine). A worker that dies is

@@ -277,7 +277,7 @@ def as_points(x0: Any) -> list[Any]:
         return [] if x0 is None else [x0]
     if not isinstance(x0, Sequence) and np.ndim(x0) == 0:
         return [[x0]]
-    first = next(iter(x0), None)
+    first: Any = next(iter(x0), None)
     return list(x0) if isinstance(first, Mapping) or np.ndim(first) > 0 else [x0]
 
 

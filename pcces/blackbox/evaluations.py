@@ -29,6 +29,15 @@ def within_reach(values: np.ndarray) -> np.ndarray:
     return np.where(np.abs(values) > FARTHEST, np.copysign(np.inf, values), values)
 
 
+def column_names(variables: Sequence[str]) -> list[str]:
+    """What the columns of variables are called.
+
+    >>> column_names(["heat", "f"])
+    ['heat', 'x_f']
+    """
+    return [f"x_{name}" if TAKEN.fullmatch(name) else name for name in variables]
+
+
 class Evaluations(Sequence[dict[str, Any]]):
     """A table with one row for each evaluation, oldest first: `pandas.DataFrame(res.evaluations)` shows all of it.
 
@@ -45,8 +54,7 @@ class Evaluations(Sequence[dict[str, Any]]):
 
     def __init__(self, names: Sequence[str], variables: Variables | None = None):
         self.variables = variables
-        labels = names if variables is None else variables.labels
-        self.names = [f"x_{name}" if TAKEN.fullmatch(name) else name for name in labels]
+        self.names = column_names(names if variables is None else variables.labels)
         self.dropped = 0
         self._began = time.monotonic()
         self._size = 0

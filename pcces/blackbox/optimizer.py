@@ -15,6 +15,8 @@ import scipy
 
 from pcces.blackbox import desk
 from pcces.blackbox.batch import Batch, Streams
+from pcces.blackbox.coding import Variables, read_variables
+from pcces.blackbox.earlier import as_earlier, read_earlier, take_in
 from pcces.blackbox.evaluations import Evaluations
 from pcces.blackbox.models.archive import Archive
 from pcces.blackbox.naming import rearranged
@@ -72,12 +74,20 @@ class Optimizer:
         rng: int | np.random.Generator | None = None,
         scale: Any = None,
         integrality: Any = None,
+        initial_data: Any = None,
         **options: Any,
     ):
         """Many parameters: those of `minimize` that are not about how to evaluate, and `pcces.Options`."""
         check_names(options, OWN)
         equalities = tuple(int(i) for i in equalities)
         linear = [linear] if isinstance(linear, scipy.optimize.LinearConstraint) else list(linear)
+        self.earlier, from_data = None, False
+        if initial_data is not None:
+            bounds = read_variables(bounds, None, integrality) or bounds
+            variables = bounds if isinstance(bounds, Variables) else None
+            self.earlier = read_earlier(initial_data, variables)
+            best = self.earlier.best(variables) if x0 is None else None
+            x0, from_data = (x0, False) if best is None else (best, True)
         self.space = space = Space(x0, bounds, linear, scale, integrality)
         max_evaluations = 2000 * space.n if max_evaluations is None else count(max_evaluations)
         if not isinstance(max_evaluations, int) or max_evaluations < 1:
@@ -102,7 +112,7 @@ class Optimizer:
         state = SearchState(
             Budget(max_evaluations), RunState(own, es), accepted,
             noise=NoiseLevel(False if chosen.deterministic else None, np.zeros(1)), few=later is not chosen,
-            origin=space.z0, starts=space.z_starts[1:],
+            origin=space.z0, from_data=from_data, starts=space.z_starts[1:],
         )  # fmt: skip
         self.search = Search(
             space=space, options=chosen, rule=rule, strategy=distribution, normals=normals, population=population,
@@ -117,6 +127,8 @@ class Optimizer:
         self._asked: Batch | None = None
         self.parts: Parts | None = None  # of it, that were told
         name = strategy if isinstance(strategy, str) else None
+        if self.earlier is not None:
+            take_in(self.search, self.earlier)
         self.given = {"strategy": name, "preset": preset, "scale": scale, "linear": linear, "options": options}
 
     # -- the loop ------------------------------------------------------------------------------------------------------
@@ -247,6 +259,21 @@ class Optimizer:
                 return
             told = parts.whole
         self._take_in(asked, told)
+
+    def add(self, points: Any, f: Any, c: Any = None) -> None:
+        """Report evaluations that were not asked for: f (k,) and c (k, m) of points that you chose. Models learn from them
+        (strategies without models do not); they do not count as evaluations of the budget, nor for the certificate.
+
+        >>> opt = Optimizer([1.0, 1.0], max_evaluations=60, rng=0)
+        >>> opt.add([[0.0, 0.5], [0.5, 0.0]], [0.25, 0.25])
+        >>> len(opt.search.archive.points), opt.evaluations_left
+        (2, 60)
+        """
+        if self.state.phase == "done":
+            raise RuntimeError(f"the search is over ({self.state.message}); read .result")
+        if self.state.desk is None and (self._asked is not None or self.parts is not None):
+            raise RuntimeError("tell the batch that was asked for first: the next one will know these evaluations")
+        take_in(self.search, as_earlier(points, f, c, self.space.variables))
 
     def name_constraints(self, names: Sequence[str]) -> None:
         """Say what the constraints are called, in their order: in messages, pictures and reports."""

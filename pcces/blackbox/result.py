@@ -127,11 +127,11 @@ def _improvement(search: Search, z: np.ndarray, fun: float) -> Improvement:
 
 def _no_progress(search: Search, improvement: Improvement) -> bool:
     """Whether the budget went by without a point that is better than x0, which was feasible. A search that converged may
-    have begun at the optimum; but under noise, and without models, steps shrink to nothing also where trials are too noisy to be
+    have begun at the optimum, and the best of earlier data may be hard to better; but under noise, and without models, steps shrink to nothing also where trials are too noisy to be
     accepted."""
     state = search.state
     informed = search.archive is not None or state.noise.present is False
-    if (informed and state.converged) or not math.isfinite(improvement.value):
+    if state.from_data or (informed and state.converged) or not math.isfinite(improvement.value):
         return False
     parts = LEAST_PROGRESS[0] * (state.f_scale or 0.0), LEAST_PROGRESS[1] * abs(limits.worth(search, state.first))
     least = max((2 if informed else 3) * improvement.error, min(parts))

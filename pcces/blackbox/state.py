@@ -202,6 +202,7 @@ class SearchState:
         default_factory=_no_rows
     )  # (k, 1 + r) in standard deviations, where their shape matters
     origin: np.ndarray = field(default_factory=_none)  # x_0: of several starting points the best
+    from_data: bool = False  # x_0 is the best of earlier data
     starts: np.ndarray = field(default_factory=_no_rows)  # the others, from which no run has begun
     given: int = 0  # points that were known besides, before any was proposed: other starting points, earlier data
     first: Estimate = NOTHING  # of x_0
@@ -285,7 +286,7 @@ IN_FILES = {
     "residuals": "residuals", "low": "seen.low", "high": "seen.high", "between": "seen.between",
     "boolean": "seen.boolean", "over": "seen.over", "worst": "seen.worst",
     "state": "run.es", "strategy": "run.strategy", "run_start": "run.start",
-    "origin": "origin", "starts": "starts", "given": "given", "first": "first", "incumbent": "run.incumbent.estimate", "incumbent_row": "run.incumbent.row",
+    "origin": "origin", "from_data": "from_data", "starts": "starts", "given": "given", "first": "first", "incumbent": "run.incumbent.estimate", "incumbent_row": "run.incumbent.row",
     "few": "few", "theta": "theta", "fitted": "fitted", "multipliers": "run.multipliers", "wins": "run.wins", "spread_floor": "run.spread_floor",
     "stalls": "run.stalls", "progress_f": "run.progress_f",
     "x_trial": "trial.x", "trial": "trial.point.estimate", "trial_row": "trial.point.row",

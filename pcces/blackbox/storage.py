@@ -12,6 +12,7 @@ import scipy
 from pcces.blackbox.batch import Streams
 from pcces.blackbox.coding import Variables
 from pcces.blackbox.contents import check_arrays, check_dimension, check_header, words
+from pcces.blackbox.earlier import Earlier, same
 from pcces.blackbox.models.archive import Archive
 from pcces.blackbox.outputs import Parts
 from pcces.core.limits import to_dict
@@ -47,8 +48,9 @@ def save(optimizer: Optimizer, path: str | Path) -> None:
         "memory": scalars,
         "constraint_names": names,
     }
-    if optimizer.parts is not None:
-        arrays |= optimizer.parts.arrays()
+    for more in (optimizer.parts, optimizer.earlier):
+        if more is not None:
+            arrays |= more.arrays()
     files.save(path, KIND, arrays, data)
 
 
@@ -97,7 +99,7 @@ def _restored(kind: type[Optimizer], arrays: dict[str, np.ndarray], data: dict[s
         optimizer.search.hand_over()
     optimizer.history.restore(arrays)
     optimizer.evaluations.restore(arrays)
-    optimizer.parts = Parts.restored(arrays)
+    optimizer.parts, optimizer.earlier = Parts.restored(arrays), Earlier.restored(arrays)
     if optimizer.search.archive is not None and "archive_points" in arrays:
         known = {name: arrays[f"archive_{name}"] for name in ARCHIVED if f"archive_{name}" in arrays}
         freedom = float(known.pop("freedom", np.zeros(())))
@@ -150,6 +152,8 @@ def resumed(optimizer: Optimizer, path: str | Path, seeded: bool) -> Optimizer:
     differing = _differences(wanted, arguments(found))
     if not np.array_equal(optimizer.space.starts, found.space.starts):
         differing.insert(0, "x0")
+    if not same(optimizer.earlier, found.earlier):
+        differing.append("initial_data")
     if seeded and optimizer.search.streams.seed != found.search.streams.seed:
         differing.append("rng")
     if differing:
