@@ -58,7 +58,7 @@ def minimize(
     or a dictionary that names them); with `common_random_numbers=True` it is called as fun(x, rng). `constraints` are
     callables c(x) <= 0 or SciPy's, of any form (in its dictionaries "ineq" means >= 0, as there). Bounds and linear constraints
     are kept by projection: fun is never called outside the bounds. `equalities` names the c of the pair that must be 0, not <= 0. An exception, nan, inf
-    or a number beyond 1e100 is a failed evaluation: infeasible, counted, never fatal. A first call that returns no number is a mistake, and raises
+    or a number beyond 1e100 is a failed evaluation: infeasible, counted, never fatal (or, with `failures="missing"`, a missing value). A first call that returns no number is a mistake, and raises
     TypeError.
 
     Bounds are pairs or SciPy's, and `pcces.Integer(low, high)`, `pcces.Log(low, high)`, `pcces.Choice("a", "b")` are bounds,

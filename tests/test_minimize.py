@@ -405,7 +405,7 @@ def test_contradicting_linear_constraints_are_found_before_the_first_evaluation(
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"x0": [[0.0, 0.0]]}, ValueError, "one-dimensional"),
+        ({"x0": [[[0.0, 0.0]]]}, ValueError, "one-dimensional"),
         ({"x0": [0.0, np.nan]}, ValueError, "nan or inf at position 1"),
         ({"x0": [0.0, 5.0]}, ValueError, r"x0\[1\] = 5 lies outside its bounds"),
         ({"bounds": [(0, 1)]}, ValueError, "2 pairs"),

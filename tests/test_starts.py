@@ -31,6 +31,17 @@ def solve(x0, fun=noisy, **options):
 # -- several starting points -------------------------------------------------------------------------------------------------------
 
 
+def test_the_picture_shows_all_starting_points(tmp_path):
+    figure = solve(STARTS, max_evaluations=60).plot(tmp_path / "search.png")
+    (marks,) = (
+        line
+        for axes in figure.axes
+        for line in axes.get_lines()
+        if line.get_label() == "start" and line.get_marker() == "|"
+    )
+    assert len(marks.get_xdata()) == 3
+
+
 @pytest.mark.parametrize(
     "options",
     [{"max_evaluations": 60}, {}, {"fun": valleys, "strategy": "gaussian"}, {"asynchronous": True, "strategy": "cma"}],
@@ -38,6 +49,7 @@ def solve(x0, fun=noisy, **options):
 )
 def test_the_search_begins_at_the_best_of_several_starting_points(options):
     alone, several = solve(STARTS[0], restarts=False, **options), solve(STARTS, restarts=False, **options)
+    assert several.setting.x0.tolist() == STARTS and alone.setting.x0.tolist() == STARTS[0]
     assert several.status == 0 and np.linalg.norm(several.x - 2.5) < 0.8 and several.fun < 1.3
     assert several.improvement.value == pytest.approx(4.0 - several.fun, abs=0.4)  # over the best of them
     points, why = several.evaluations.points, several.evaluations["why"]

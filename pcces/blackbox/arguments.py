@@ -29,6 +29,7 @@ ARGUMENTS = {
             "callback": "callback(result) once an iteration; True ends the search",
             "progress": "whether to show on standard error how it goes; None: on a terminal",
             "checkpoint": "a file that the search is written to, and goes on from",
+            "initial_data": "earlier evaluations: (points, f), (points, f, c) or a table; models learn from them",
             "args": "what fun gets behind x",
             "integrality": "which variables are whole numbers, as scipy.optimize.milp has it",
             "scale": "typical size of a change in each variable; None: the width of its bounds, or max(1, |x0|)",

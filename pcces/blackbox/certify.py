@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pcces.blackbox import acquire, caution, independence, limits
+from pcces.blackbox import acquire, caution, independence, limits, missing
 from pcces.blackbox.batch import Batch, repeated
 from pcces.blackbox.models.quadratic import local_model
 from pcces.blackbox.state import Answer, Measured, RunState, Test
@@ -28,26 +28,27 @@ UNLUCKY, LUCKY = 0.5, -1.5  # standard errors by which samples to come are worse
 def next_candidate(search: Search) -> bool:
     """Put the next point to the test; whether the test is over, because there is nothing to test or to test it with."""
     state, test = search.state, search.state.test
-    if state.constraints.number <= 0:
+    if not search.limited:
         test.holds = True
         return True
     tried = len(test.candidates)
     if state.budget.left < (LEAST if search.needs_samples else 1) or tried >= CANDIDATES:
         return True
     z = state.run.es.x if tried == 0 else None
-    failed = tried > 0 and not np.all(np.isfinite(test.samples))
+    failed = tried > 0 and not (len(test.samples) and np.all(np.isfinite(test.samples)))
     if search.few and tried and len(test.samples):
         _take_in(search)
-    if search.few and state.noise.present:
+    aimed = state.noise.present and state.constraints.number > 0
+    if aimed and search.few:
         z = acquire.candidate(search)
-    elif search.archive is not None and state.noise.present and not failed:
+    elif aimed and search.archive is not None and not failed:
         z = _corrected(search)
     if z is None or _tested(search, z):
         z = _fallback(search)
     if not test.candidates:
         test.memory = independence.of_search(search, z)
     test.candidates.append(z)
-    test.samples = np.zeros((0, 0))
+    test.samples, test.failed = np.zeros((0, 0)), 0
     test.levels = limits.levels(search)
     return False
 
@@ -128,6 +129,9 @@ def ask(search: Search) -> Batch:
 def tell(search: Search, batch: Batch, outputs: np.ndarray) -> bool:
     """Does it hold now, will it, or is it the next one's turn? Whether the test is over."""
     state, test = search.state, search.state.test
+    if not len(outputs):  # all are missing
+        over = state.budget.left <= 0 or (not len(test.samples) and test.failed >= missing.TRIES)
+        return next_candidate(search) if over else False
     samples = test.samples = np.vstack([test.samples, outputs]) if len(test.samples) else outputs
     if not np.all(np.isfinite(samples)):
         return next_candidate(search)
@@ -146,8 +150,11 @@ def tell(search: Search, batch: Batch, outputs: np.ndarray) -> bool:
     last = state.budget.left < LEAST or (without_noise and not search.needs_samples)
     error = limits.error_of_look(search, last)
     test.spent += error / (1 - search.confidence)
-    verdict = judge(samples[:, 1:], known, error)
-    test.holds, test.memory = verdict.holds, verdict.memory
+    rate = missing.failure_rate(search, error / limits.shared_by(search))
+    verdict = judge(samples[:, 1:], known, error if rate is None else error * len(known) / limits.shared_by(search))
+    allowed = search.options.failure_limit
+    test.holds = verdict.holds and (rate is None or allowed is None or rate <= allowed)
+    test.memory = verdict.memory
     # Of several candidates the least violating is the answer, unless one holds.
     excess = _excess(known, samples[:, 1:])
     broken = float(np.max(excess, initial=0.0))
@@ -157,11 +164,19 @@ def tell(search: Search, batch: Batch, outputs: np.ndarray) -> bool:
         values = np.append(search.options.objective.estimate(samples[:, 0]), limited)
         methods = joined(verdict.methods)
         test.answer = Answer(
-            test.candidates[-1], samples.mean(0), len(samples), verdict.bounds, methods, values, broken
+            test.candidates[-1],
+            samples.mean(0),
+            len(samples),
+            verdict.bounds,
+            methods,
+            values,
+            broken,
+            test.failed,
+            rate,
         )
     if test.holds or (without_noise and not search.needs_samples):
         return True
-    if state.budget.left < LEAST or not _promising(search, known, samples[:, 1:]):
+    if state.budget.left < LEAST or not promising(search, samples):
         return next_candidate(search)
     return False
 
@@ -210,7 +225,10 @@ def _promising(search: Search, known: list[Column], c: np.ndarray, luck: float =
     """Whether this candidate would probably hold if all that is left were spent on it, and samples to come were by so many
     standard errors worse than those so far."""
     have, left = len(c), search.state.budget.left
-    error = limits.error_of_look(search, True) / max(len(known), 1)
+    error = limits.error_of_look(search, True) / limits.shared_by(search)
+    allowed, failed = search.options.failure_limit, search.state.test.failed
+    if allowed is not None and failed > passable(allowed, failed + have + left, error):
+        return False
     for j, column in enumerate(known):
         x, limit = c[:, j], column.limit
         if limit.kind in COUNTED:

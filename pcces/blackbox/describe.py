@@ -109,8 +109,8 @@ class Setting:
 
     @property
     def x0(self) -> np.ndarray:
-        """Where the search began, as numbers."""
-        return np.asarray(self.space.x0, dtype=float)
+        """Where the search began, as numbers; several starting points are rows."""
+        return np.asarray(self.space.starts if len(self.space.starts) > 1 else self.space.x0, dtype=float)
 
     def __repr__(self) -> str:
         n, m = self.space.size, len(self.constraints)

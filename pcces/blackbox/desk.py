@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pcces.blackbox import acquire, certify, sample, trial
+from pcces.blackbox import acquire, certify, missing, sample, trial
 from pcces.blackbox.batch import Batch
 from pcces.blackbox.orders import Desk, Order
 from pcces.blackbox.search import PHASES
@@ -175,7 +175,7 @@ def _goes_on(search: Search) -> bool:
         directions = z
     seeds = np.array([order.seed for order in orders])
     batch = Batch(search.space.to_x(z), seeds, state.budget.batches, phase, desk.at_trial, directions)
-    outputs = _outputs(search, orders)
+    batch, outputs = missing.without(search, batch, _outputs(search, orders))
     search.note_first(batch, outputs)
     advance, tested = len(_of(search, "certify")), len(state.test.candidates)
     state.budget.left += advance  # which a next look would count
@@ -214,6 +214,7 @@ def _enough(search: Search) -> list[Order]:
 def _samples(search: Search, orders: list[Order]) -> np.ndarray:
     """All samples of the candidate that have come back: those of earlier looks, and these."""
     earlier, these = search.state.test.samples, _outputs(search, orders)
+    these = these[missing.kept(search, these)]
     return np.vstack([earlier, these]) if len(earlier) else these
 
 
@@ -229,7 +230,8 @@ def _hopeless(search: Search) -> bool:
     if samples is None or certify.promising(search, samples, certify.LUCKY):
         return False
     used = set(map(id, asked[:k]))
-    desk.others, desk.group = [order for order in desk if id(order) not in used], []
+    begun = [order for order in desk if id(order) not in used and (order.number >= 0 or order.why != "certify")]
+    desk.others, desk.group = begun, []
     state.test.samples = samples
     if certify.next_candidate(search):
         search.next_phase()
@@ -257,11 +259,13 @@ def _clear(search: Search) -> None:
     if not late:
         return
     outputs, point = _outputs(search, late), state.run.incumbent
+    known = missing.kept(search, outputs)
+    late, outputs = [order for order, good in zip(late, known) if good], outputs[known]
     for order, row in zip(late, outputs):
         repeat = order.why in ("trial", "incumbent") and np.array_equal(order.z, state.run.es.x)
         if repeat and search.options.incumbent == "pooled" and state.phase in ("start", "sample", "trial"):
             point.estimate = pool(point.estimate, estimate(row[None]))
-    if search.archive is not None:
+    if late and search.archive is not None:
         search.archive.place(np.stack([order.z for order in late]), outputs)
 
 

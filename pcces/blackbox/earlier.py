@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from pcces.blackbox import missing
 from pcces.blackbox.coding import Variables
 from pcces.blackbox.evaluations import Evaluations, column_names
 from pcces.blackbox.outputs import as_rows, checked
@@ -74,6 +75,18 @@ def read_earlier(given: Any, variables: Variables | None) -> Earlier:
     return as_earlier(points, f, c, variables)
 
 
+def begun_at(given: Any, x0: Any, bounds: Any) -> tuple[Earlier, Any]:
+    """Earlier data, and where the search begins: at x0, or at the best of them.
+
+    >>> begun_at(([[1.0], [2.0]], [5.0, 4.0]), None, None)[1]
+    array([2.])
+    """
+    variables = bounds if isinstance(bounds, Variables) else None
+    data = read_earlier(given, variables)
+    best = data.best(variables) if x0 is None else None
+    return data, x0 if best is None else best
+
+
 def as_earlier(points: Any, f: Any, c: Any, variables: Variables | None) -> Earlier:
     """Evaluations as arrays; a ValueError says what is wrong with them."""
     numbers = np.array([_numbers(i, point, variables) for i, point in enumerate(points)])
@@ -131,4 +144,5 @@ def take_in(search: Search, data: Earlier) -> None:
         state.seen.take(outputs[good, 1:], 0, np.zeros(int(good.sum()), dtype=bool))
         state.seen.worst = worst
     if search.archive is not None:
-        search.archive.place(inside, outputs)
+        known = missing.kept(search, outputs)
+        search.archive.place(inside[known], outputs[known])

@@ -134,7 +134,7 @@ def widths(search: Search, samples: int) -> tuple[np.ndarray, np.ndarray]:
     left = (
         error_of_look(search, True) - error_of_look(search, False) or 1 - search.confidence
     )  # nothing is left when all is over
-    look, n = left / max(len(known), 1), max(samples, 2)
+    look, n = left / shared_by(search), max(samples, 2)
     chance = CHANCE ** (1 / max(len(known), 1))
     pairs = [_width(search, j, column, n, look, chance) for j, column in enumerate(known)]
     needed, deviation = np.array(pairs).reshape(-1, 2).T
@@ -192,6 +192,12 @@ def error_of_look(search: Search, last: bool) -> float:
     """The error probability that the next look at fresh samples may use: all that is left if there can be no other."""
     left = (1 - search.confidence) * (1 - search.state.test.spent)
     return left if last else FIRST_LOOK * left
+
+
+def shared_by(search: Search) -> int:
+    """How many bounds share the error probability: one for each limit, and one for the failure rate where failures are missing
+    values."""
+    return max(len(columns(search)) + search.options.missing, 1)
 
 
 def by_shape(known: Column) -> bool:

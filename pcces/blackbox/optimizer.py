@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy
 
-from pcces.blackbox import desk
+from pcces.blackbox import desk, missing
 from pcces.blackbox.batch import Batch, Streams
-from pcces.blackbox.coding import Variables, read_variables
-from pcces.blackbox.earlier import as_earlier, read_earlier, take_in
+from pcces.blackbox.coding import read_variables
+from pcces.blackbox.earlier import as_earlier, begun_at, take_in
 from pcces.blackbox.evaluations import Evaluations
 from pcces.blackbox.models.archive import Archive
 from pcces.blackbox.naming import rearranged
@@ -81,41 +81,29 @@ class Optimizer:
         check_names(options, OWN)
         equalities = tuple(int(i) for i in equalities)
         linear = [linear] if isinstance(linear, scipy.optimize.LinearConstraint) else list(linear)
-        self.earlier, from_data = None, False
+        self.earlier, begun = None, x0
         if initial_data is not None:
             bounds = read_variables(bounds, None, integrality) or bounds
-            variables = bounds if isinstance(bounds, Variables) else None
-            self.earlier = read_earlier(initial_data, variables)
-            best = self.earlier.best(variables) if x0 is None else None
-            x0, from_data = (x0, False) if best is None else (best, True)
-        self.space = space = Space(x0, bounds, linear, scale, integrality)
+            self.earlier, begun = begun_at(initial_data, x0, bounds)
+        self.space = space = Space(begun, bounds, linear, scale, integrality)
         max_evaluations = 2000 * space.n if max_evaluations is None else count(max_evaluations)
-        if not isinstance(max_evaluations, int) or max_evaluations < 1:
-            raise ValueError(f"max_evaluations must be a whole number of at least 1, got {max_evaluations!r}")
-        if len(space.starts) > 1 + max_evaluations // 4:
-            raise ValueError(f"x0 has {len(space.starts)} starting points: too many for {max_evaluations} evaluations")
-        if not 0.5 <= confidence < 1:
-            raise ValueError(f"confidence must lie in [0.5, 1), got {confidence}")
+        _check_numbers(max_evaluations, len(space.starts), confidence)
         chosen, later = chosen_options(strategy, preset, options, space.n, max_evaluations, bool(equalities))
         self.options = chosen
         self.lost_assumptions = lost_assumptions(chosen)  # of the convergence theorem, in words
-        rule = chosen.rule
         distribution, uses_models = read_strategy(strategy, preset, space.n)
         if chosen.cautious is not None:
             _check_caution(space, uses_models, f"strategy {strategy!r}, preset {preset!r}")
         population, normals = chosen.population or default_population(space.n), distribution.normals(space.n)
-        own, es = (
-            distribution.init(space.z0),
-            algorithm.init(space.z0, chosen.sigma0, chosen.sigma_es0 or chosen.sigma0),
-        )
+        es = algorithm.init(space.z0, chosen.sigma0, chosen.sigma_es0 or chosen.sigma0)
         accepted = deque[Accepted](maxlen=max(2, min(1000, ACCEPTED_NUMBERS // space.n)))
         state = SearchState(
-            Budget(max_evaluations), RunState(own, es), accepted,
+            Budget(max_evaluations), RunState(distribution.init(space.z0), es), accepted,
             noise=NoiseLevel(False if chosen.deterministic else None, np.zeros(1)), few=later is not chosen,
-            origin=space.z0, from_data=from_data, starts=space.z_starts[1:],
+            origin=space.z0, from_data=begun is not x0, starts=space.z_starts[1:],
         )  # fmt: skip
         self.search = Search(
-            space=space, options=chosen, rule=rule, strategy=distribution, normals=normals, population=population,
+            space=space, options=chosen, rule=chosen.rule, strategy=distribution, normals=normals, population=population,
             max_evaluations=max_evaluations, confidence=float(confidence),
             common_random_numbers=bool(common_random_numbers), archive=Archive() if uses_models else None,
             streams=Streams(int(np.random.default_rng(rng).integers(2**63))), state=state, later=later,
@@ -293,6 +281,7 @@ class Optimizer:
         self._asked, self.parts = None, None
         why = ["trial"] * at_trial + ["incumbent"] * (k - at_trial) if asked.phase == "trial" else [asked.phase] * k
         self._count(asked.points, asked.seeds, why, told, outputs)
+        asked, outputs = missing.without(self.search, asked, outputs)
         self.search.note_first(asked, outputs)
         with self._threads():
             if PHASES[asked.phase].tell(self.search, asked, outputs):
@@ -368,6 +357,15 @@ class Optimizer:
         from pcces.blackbox import storage
 
         return storage.load(cls, path)
+
+
+def _check_numbers(max_evaluations: Any, starts: int, confidence: float) -> None:
+    if not isinstance(max_evaluations, int) or max_evaluations < 1:
+        raise ValueError(f"max_evaluations must be a whole number of at least 1, got {max_evaluations!r}")
+    if starts > 1 + max_evaluations // 4:
+        raise ValueError(f"x0 has {starts} starting points: too many for {max_evaluations} evaluations")
+    if not 0.5 <= confidence < 1:
+        raise ValueError(f"confidence must lie in [0.5, 1), got {confidence}")
 
 
 def _check_caution(space: Space, uses_models: bool, chosen: str) -> None:

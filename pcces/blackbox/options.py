@@ -133,6 +133,12 @@ class Options:
     )
     eps_v: float = setting(1.0, "accuracy of the violation, likewise")
     p: float = setting(0.9, "probability that estimates are as accurate as that")
+    failures: str | float = setting(
+        "infeasible",
+        "what a failed evaluation is: infeasible (its point is), missing (it says nothing of its point), or the share of missing "
+        "values that the certificate allows, such as 0.1",
+        SOMETIMES,
+    )
     # Certificate
     certify_share: float = setting(
         0.3, "share of the budget that is kept for the fresh samples of the certificate", SOMETIMES
@@ -191,9 +197,25 @@ class Options:
         for name, allowed in choices.items():
             value = getattr(self, name)
             need(value in allowed, f"{name} must be one of {', '.join(allowed)}, got {value!r}")
+        share = isinstance(self.failures, int | float) and 0 < self.failures < 1
+        need(
+            share or self.failures in ("infeasible", "missing"),
+            "failures must be 'infeasible', 'missing', or the share of missing values that is allowed, between 0 and 1; got "
+            f"{self.failures!r}",
+        )
         samples = self.samples
         good_samples = samples in ("race", "accuracy") or (isinstance(samples, int) and samples >= 1)
         need(good_samples, f"samples must be a positive integer, 'race' or 'accuracy', got {samples!r}")
+
+    @property
+    def missing(self) -> bool:
+        """Whether a failed evaluation says nothing of its point."""
+        return self.failures != "infeasible"
+
+    @property
+    def failure_limit(self) -> float | None:
+        """The share of evaluations of the answer that may fail, if that is limited."""
+        return None if isinstance(self.failures, str) else float(self.failures)
 
     @property
     def rule(self) -> Rule:
@@ -298,7 +320,7 @@ SHRINK = 30.0  # sigma_k gets so many times smaller if no iteration succeeds
 # What a search by Gaussian processes takes into account: with another option given, the default is another search.
 HONOURED = {
     "population", "sigma0", "sigma_max", "sigma_min", "gamma", "shrink", "kappa", "d_max", "eps_c", "anneal", "objective", "limits",
-    "deterministic", "certify_share", "constraint_range", "max_iterations", "sigma_stop", "restarts", "equality_tolerance",
+    "deterministic", "certify_share", "constraint_range", "max_iterations", "sigma_stop", "restarts", "equality_tolerance", "failures",
 }  # fmt: skip
 
 

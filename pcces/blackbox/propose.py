@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pcces.blackbox import acquire, limits
+from pcces.blackbox import acquire, limits, missing
 from pcces.blackbox.batch import Batch
 from pcces.blackbox.history import Iteration
 from pcces.blackbox.state import Accepted, Measured
@@ -60,12 +60,12 @@ def tell(search: Search, batch: Batch, outputs: np.ndarray) -> bool:
     """Take in what came of it, and decide on the best point that is known."""
     state, archive = search.state, search.archive
     assert archive is not None and isinstance(batch.directions, np.ndarray)
-    archive.place(batch.directions, outputs)
+    known = missing.kept(search, outputs)
+    archive.place(batch.directions[known], outputs[known])
     finite = np.isfinite(outputs[:, 0])
     if not len(archive.points):
         return True
-    known = len(archive.points) + len(archive.failed)
-    if state.desk is not None and known < designed(search):
+    if state.desk is not None and len(archive.points) + len(archive.failed) < designed(search):
         return True
     if finite.any():
         _take_stock(search)

@@ -71,7 +71,7 @@ def make_result(search: Search, evaluations: Evaluations) -> Result:
     """Read the answer off a search."""
     state, test = search.state, search.state.test
     z, e = state.run.es.x, state.run.incumbent.estimate
-    certificate = _certificate(state, search.confidence)
+    certificate = _certificate(state, search.confidence, search.options.failure_limit)
     values = limits.values(search, e)
     if state.phase == "done" and test.answer.samples:
         z, values = test.answer.x, test.answer.values
@@ -166,7 +166,7 @@ def _violations(search: Search) -> Violations:
     return Violations(state.seen.over, state.seen.over / max(good, 1), tuple(worst.tolist()), constraints.names)
 
 
-def _certificate(state: SearchState, confidence: float) -> Certificate:
+def _certificate(state: SearchState, confidence: float, failure_limit: float | None) -> Certificate:
     answer, constraints = state.test.answer, state.constraints
     bounds = (float("inf"),) * max(constraints.number, 0)
     if answer.samples:
@@ -174,7 +174,10 @@ def _certificate(state: SearchState, confidence: float) -> Certificate:
     holds = bool(state.test.holds and np.isfinite(state.run.incumbent.estimate.mean[0]))
     method = answer.methods if constraints.number > 0 else "none"
     tested = len(state.test.candidates)
-    certificate = Certificate(holds, confidence, bounds, answer.samples, method, tested)
+    certificate = Certificate(
+        holds, confidence, bounds, answer.samples, method, tested,
+        failed=answer.failed, failure_rate=answer.failure_rate, failure_limit=failure_limit,
+    )  # fmt: skip
     return replace(certificate, for_a_guarantee=FOR_A_GUARANTEE) if certificate.grade == ASYMPTOTIC else certificate
 
 
@@ -227,7 +230,7 @@ def _verdict(
         return CERTIFIED, f"{certificate}; {state.message}{failures}"
     if not np.isfinite(fun):
         return INFEASIBLE, f"no point could be evaluated without failing; start elsewhere{failures}"
-    if answer.samples == 0 or answer.broken > 0:
+    if state.constraints.number > 0 and (answer.samples == 0 or answer.broken > 0):
         known = state.constraints
         excess = known.by_user(answer.excess(limits.each(search))) if answer.samples else limits.excess(search)
         i = int(np.argmax(excess))
@@ -240,6 +243,10 @@ def _verdict(
     hint = "give more evaluations, or a larger certify_share"
     if "dependent" in certificate.method:
         hint = "evaluations seem to depend on each other, as noise that lasts or a drift does: make them independent, or give more"
+    if certificate.fails_too_often and certificate.bounds_hold:
+        hint += ", or allow more failures"
+    if budget.failures and not search.options.missing:
+        hint += "; if evaluations fail at random, wherever they are, say failures='missing'"
     if "repeats" in certificate.method:
         hint = "say deterministic=True if there is no noise, or give the constraint_range"
     return UNCERTIFIED, f"{certificate}; the point looks feasible but could not be certified: {hint}{failures}"

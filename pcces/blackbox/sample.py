@@ -83,6 +83,8 @@ def tell(search: Search, batch: Batch, outputs: np.ndarray) -> bool:
     usable = np.isfinite(fitness)
     if usable.any():  # a failed sample must not shift the others
         fitness[usable] = strategies.SHAPINGS[options.shaping](fitness[usable])
+        if options.missing:
+            fitness[~usable] = np.median(fitness[usable])
     if options.shaping == "standardised" and search.common_random_numbers and noisy:
         spread = float(strategies.pair_spread(fitness))  # the noise that pairs share says nothing about the slope
         fitness = fitness / spread if spread > 0 else fitness

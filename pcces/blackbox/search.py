@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pcces.blackbox import certify, limits, propose, sample, start, trial
+from pcces.blackbox import certify, limits, missing, propose, sample, start, trial
 from pcces.blackbox.batch import RESTARTS, Batch, Streams
 from pcces.blackbox.history import History
 from pcces.blackbox.models.archive import Archive
@@ -89,7 +89,14 @@ class Search:
     @property
     def needs_samples(self) -> bool:
         """Whether the certificate takes many samples: there is noise, or its bounds do not care that none was seen."""
-        return self.state.noise.present is not False or any(column.formal for column in limits.columns(self))
+        formal = any(column.formal for column in limits.columns(self)) or self.options.failure_limit is not None
+        return formal or self.state.noise.present is not False
+
+    @property
+    def limited(self) -> bool:
+        """Whether there is anything that a certificate has to show: constraints, or how often evaluations fail at most."""
+        number = self.state.constraints.number
+        return number > 0 or (number == 0 and self.options.failure_limit is not None)
 
     def notice(self, e: Estimate, repeats: np.ndarray, weight: float = 0.0) -> None:
         """Take in what repeated evaluations of a point showed of the noise: there may be some after all."""
@@ -151,12 +158,12 @@ class Search:
 
     def reserve(self) -> int:
         """The evaluations kept for the certificate."""
-        if self.state.constraints.number <= 0:
+        if not self.limited:
             return 0
         if self.needs_samples:
             return int(self.options.certify_share * self.max_evaluations)
         if self.options.deterministic:
-            return 1
+            return missing.TRIES if self.options.missing else 1
         return max(2, min(REPEATS, self.max_evaluations // 20))  # at the answer, in case there is noise after all
 
     def _converged(self) -> str:

@@ -43,6 +43,8 @@ def tell(search: Search, batch: Batch, outputs: np.ndarray) -> bool:
     if batch.several_starts:
         assert isinstance(batch.directions, np.ndarray)
         outputs = _begin_at_best(search, batch.directions, outputs)
+    if not len(outputs):  # all are missing: again, while there is room
+        return state.budget.left <= search.reserve()
     fresh = estimate(outputs)
     point.estimate = fresh if search.few else pool(point.estimate, fresh)  # there, the estimate so far is a model's
     search.notice(point.estimate, outputs, 1.0)

@@ -164,6 +164,8 @@ class Answer:
     methods: str = "t"  # of the bounds, joined by commas
     values: np.ndarray = field(default_factory=_none)  # what is minimised, and what is limited
     broken: float = math.inf  # by how much a limit is exceeded
+    failed: int = 0  # evaluations of it that are missing
+    failure_rate: float | None = None  # of them, at most
 
     def excess(self, limits: list[Limit]) -> np.ndarray:
         """What is limited less its limit, as the samples have it."""
@@ -176,6 +178,7 @@ class Test:
 
     candidates: list[np.ndarray] = field(default_factory=list)
     samples: np.ndarray = field(default_factory=_no_rows)
+    failed: int = 0  # evaluations of it that are missing
     levels: np.ndarray = field(default_factory=_none)  # of CVaRs, chosen before the samples
     memory: np.ndarray = field(default_factory=_none)  # how dependent samples were, of any candidate
     looks: int = 0
@@ -204,6 +207,7 @@ class SearchState:
     origin: np.ndarray = field(default_factory=_none)  # x_0: of several starting points the best
     from_data: bool = False  # x_0 is the best of earlier data
     starts: np.ndarray = field(default_factory=_no_rows)  # the others, from which no run has begun
+    missed: int = 0  # evaluations of a new point that failed, one after the other, where failures are missing values
     given: int = 0  # points that were known besides, before any was proposed: other starting points, earlier data
     first: Estimate = NOTHING  # of x_0
     f_scale: float | None = None  # the unit of kappa: the spread of f over the first population
@@ -286,7 +290,7 @@ IN_FILES = {
     "residuals": "residuals", "low": "seen.low", "high": "seen.high", "between": "seen.between",
     "boolean": "seen.boolean", "over": "seen.over", "worst": "seen.worst",
     "state": "run.es", "strategy": "run.strategy", "run_start": "run.start",
-    "origin": "origin", "from_data": "from_data", "starts": "starts", "given": "given", "first": "first", "incumbent": "run.incumbent.estimate", "incumbent_row": "run.incumbent.row",
+    "origin": "origin", "from_data": "from_data", "starts": "starts", "given": "given", "missed": "missed", "first": "first", "incumbent": "run.incumbent.estimate", "incumbent_row": "run.incumbent.row",
     "few": "few", "theta": "theta", "fitted": "fitted", "multipliers": "run.multipliers", "wins": "run.wins", "spread_floor": "run.spread_floor",
     "stalls": "run.stalls", "progress_f": "run.progress_f",
     "x_trial": "trial.x", "trial": "trial.point.estimate", "trial_row": "trial.point.row",
@@ -295,7 +299,8 @@ IN_FILES = {
     "candidates": "test.candidates", "certificate_samples": "test.samples", "looks": "test.looks", "holds": "test.holds",
     "answer": "test.answer.x", "answer_mean": "test.answer.mean", "answer_samples": "test.answer.samples",
     "bounds": "test.answer.bounds", "method": "test.answer.methods", "answer_values": "test.answer.values",
-    "answer_broken": "test.answer.broken", "levels": "test.levels", "memory": "test.memory", "spent": "test.spent",
+    "answer_broken": "test.answer.broken", "test_failed": "test.failed",
+    "answer_failed": "test.answer.failed", "failure_rate": "test.answer.failure_rate", "levels": "test.levels", "memory": "test.memory", "spent": "test.spent",
 }  # fmt: skip
 _zero = np.zeros(0)
 LISTS: dict[str, Any] = {"ends": End(_zero, NOTHING, _zero, _zero, _zero), "candidates": _zero}  # what is in a list

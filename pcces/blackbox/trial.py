@@ -114,6 +114,8 @@ def tell(search: Search, batch: Batch, outputs: np.ndarray) -> bool:
         anew = (options.incumbent == "fresh" or search.common_random_numbers) and not len(trial.incumbent_samples)
         incumbent.estimate = estimate(again) if anew else pool(incumbent.estimate, estimate(again))
         trial.incumbent_samples = np.vstack([trial.incumbent_samples, again]) if len(trial.incumbent_samples) else again
+    if trial.point.estimate.n == 0:  # all are missing
+        return False
     if search.archive is not None:
         trial.point.row = search.archive.record(trial.point.row, trial.x, fresh)
         incumbent.row = search.archive.record(incumbent.row, state.run.es.x, again)

@@ -38,6 +38,7 @@ ASSUMED = {
     "repeats": "noise that equal repeats did not show is not there",
     "dependent": "samples depend on each other no longer than these show",
 }
+MISSING = "limits are those of evaluations that do not fail, and a failure says nothing about its point, as was stated"
 ALIKE = "samples are independent of each other, and alike over time"
 
 
@@ -60,6 +61,12 @@ class Certificate:
     tested: int = 1  # candidates that were put to the test, this one included
     tolerance: float = 0.0
     for_a_guarantee: str = ""  # what the user could state, where it is not guaranteed
+    # Where failed evaluations are missing values, of which nothing else is claimed:
+    failed: int = 0  # fresh evaluations that did, besides the samples
+    failure_rate: float | None = (
+        None  # joint upper confidence bound on how often they do; None: a failure breaks the limits
+    )
+    failure_limit: float | None = None  # that it is to be at most
 
     @property
     def guaranteed(self) -> bool:
@@ -82,7 +89,8 @@ class Certificate:
     def assumes(self) -> tuple[str, ...]:
         """What it rests on, in words."""
         named = [ASSUMED.get(name, name) for name in self.methods]
-        return (*named, *[ALIKE] * (not set(self.methods) <= {"none", "stated"}))
+        named += [MISSING] * (self.failure_rate is not None)
+        return (*named, *[ALIKE] * (not set(self.methods) <= {"none", "stated"} or self.failure_rate is not None))
 
     @property
     def could_be_fooled_by(self) -> tuple[str, ...]:
@@ -106,18 +114,45 @@ class Certificate:
         """
         return 1 - (1 - self.confidence) ** (1 / max(self.samples, 1))
 
+    @property
+    def bounds_hold(self) -> bool:
+        """Whether the samples keep the limits, however often evaluations fail."""
+        return all(bound <= self.tolerance for bound in self.upper_bounds)
+
+    @property
+    def fails_too_often(self) -> bool:
+        """Whether more evaluations may fail than was allowed."""
+        rate, most = self.failure_rate, self.failure_limit
+        return rate is not None and most is not None and rate > most
+
+    def failures(self) -> str:
+        """What is known of failures that are missing values, in words; nothing where a failure breaks the limits.
+
+        >>> Certificate(True, 0.95, (-0.2,), 85, "t", failed=5, failure_rate=0.134).failures()
+        '5 of 90 fresh evaluations failed: at most 13 % do, and limits are those of the others'
+        """
+        if self.failure_rate is None:
+            return ""
+        allowed = f", {100 * self.failure_limit:g} % are allowed" if self.failure_limit is not None else ""
+        others = ", and limits are those of the others" if self.upper_bounds else ""
+        made = self.samples + self.failed
+        return f"{self.failed} of {made} fresh evaluations failed: at most {100 * self.failure_rate:.2g} % do{allowed}{others}"
+
     def __str__(self) -> str:
         worst = max(self.upper_bounds, default=-math.inf)
+        notes = [note for note in (self.failures(), self.warning()) if note]
+        more = "".join(f". {note}" for note in notes)
         if not self.upper_bounds and self.holds:
-            return "feasible: there are no constraints but the bounds"
+            return f"feasible: there are no constraints but the bounds{more}"
         source = f"{self.samples} fresh sample{'s' * (self.samples != 1)}, {self.method} bound"
-        if not self.holds:
-            if not self.upper_bounds:
-                return "NOT certified: there is no point that could be put to the test"
-            return f"NOT certified: the worst upper bound is {worst:.3g}, above {self.tolerance:g} ({source})"
-        sure = f"feasible with {100 * self.confidence:g} % confidence ({self.grade})"
-        warning = f". {self.warning()}" if self.warning() else ""
-        return f"{sure}: every upper bound is at most {self.tolerance:g} (worst {worst:.3g}; {source}){warning}"
+        if self.holds:
+            sure = f"feasible with {100 * self.confidence:g} % confidence ({self.grade})"
+            return f"{sure}: every upper bound is at most {self.tolerance:g} (worst {worst:.3g}; {source}){more}"
+        if self.fails_too_often and self.bounds_hold:
+            return f"NOT certified: evaluations may fail too often{more}"
+        if not self.upper_bounds:
+            return "NOT certified: there is no point that could be put to the test"
+        return f"NOT certified: the worst upper bound is {worst:.3g}, above {self.tolerance:g} ({source}){more}"
 
     def warning(self) -> str:
         """A sentence on what it could be fooled by, and how to get a guarantee; none where there is one."""

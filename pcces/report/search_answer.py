@@ -57,6 +57,10 @@ def certified(result: Any) -> Section:
     grade = Marked(c.grade, c.guaranteed) if c.guaranteed or not c.holds else c.grade
     rows: list[list[Cell]] = [["grade", grade], ["confidence, all limits together", f"{100 * c.confidence:g} %"]]
     rows += [["fresh samples of the answer", c.samples], ["bound", c.method], ["points put to the test", c.tested]]
+    if c.failure_rate is not None:
+        failed = f"{c.failed} of {c.samples + c.failed} fresh ones; at most {100 * c.failure_rate:.2g} %"
+        allowed = "" if c.failure_limit is None else f" ({100 * c.failure_limit:g} % allowed)"
+        rows += [["evaluations that fail, which are missing values", failed + allowed]]
     rows += [["it assumes", "; ".join(c.assumes)]] if c.holds else []
     rows += [["it could be fooled by", said] for said in c.could_be_fooled_by] if c.holds else []
     rows += [["for a guarantee", c.for_a_guarantee]] if c.for_a_guarantee else []

@@ -193,7 +193,16 @@ def _draw_variables(axes: Any, result: Any) -> None:
             ((np.arange(len(points)) * 0.618) % 1) - 0.5
         )  # so that rows of integers show how many there are
         axes.plot(place(points[:, i]), i + wiggle, ".", color="0.75", ms=2, alpha=0.5, zorder=1, rasterized=True)
-        axes.plot(place(x0[:, i]), i, "|", color="0.2", mew=1.5, zorder=2, label="start" if i == 0 else "", **size)
+        axes.plot(
+            place(x0[:, i]),
+            np.full(len(x0), i),
+            "|",
+            color="0.2",
+            mew=1.5,
+            zorder=2,
+            label="start" if i == 0 else "",
+            **size,
+        )
         axes.plot(place(x[:, i]), i, "o", color=COLOURS[0], zorder=3, label="answer" if i == 0 else "", **size)
         if n <= 30:
             text = plainly(variable.text(float(x[0, i])))
