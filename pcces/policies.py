@@ -227,10 +227,10 @@ def clone(
             f"clone has no {others[0]}; about the task it takes {', '.join(ABOUT_TASKS)}, and about learning hidden, passes, "
             "rate, least_std, held_out, seed"
         )
-    from pcces.rl.cloning import Imitation, cloned  # with JAX behind it
+    from pcces.rl.cloning import Cloning, cloned  # with JAX behind it
 
     (run,) = Request.of(task, [seed], find_algorithm("pcces"), about | {"hidden": hidden}).runs()
-    return cloned(run, observations, actions, Imitation(passes, rate, least_std, held_out))
+    return cloned(run, observations, actions, Cloning(passes, rate, least_std, held_out))
 
 
 def prepare(task: Any, seeds: Sequence[int], algorithm: str = "pcces", **asked: Any) -> Training:

@@ -28,7 +28,7 @@ LEAST = 20  # demonstrations
 ROUNDING = 1e-4  # by which actions may be outside the box, in half widths
 
 
-class Imitation(NamedTuple):
+class Cloning(NamedTuple):
     """How demonstrations are learnt."""
 
     passes: int = 200
@@ -39,7 +39,7 @@ class Imitation(NamedTuple):
     def check(self) -> None:
         """An error that says what is wrong, if anything is.
 
-        >>> Imitation(held_out=1.0).check()
+        >>> Cloning(held_out=1.0).check()
         Traceback (most recent call last):
         ...
         ValueError: held_out must be a share of at least 0 and less than 1, got 1.0
@@ -53,7 +53,7 @@ class Imitation(NamedTuple):
         need(share, f"held_out must be a share of at least 0 and less than 1, got {self.held_out!r}")
 
 
-def cloned(run: Run, observations: Any, actions: Any, learning: Imitation) -> Run:
+def cloned(run: Run, observations: Any, actions: Any, learning: Cloning) -> Run:
     """The run with the policy that the demonstrations come from, as far as a policy of its shape can tell."""
     learning.check()
     o, a = demonstrations(run.shape, observations, actions)
@@ -133,9 +133,7 @@ def normalization(observations: np.ndarray) -> Normalizer:
     return Normalizer(*(np.asarray(part, np.float32) for part in learnt))
 
 
-def likeliest(
-    policy: Policy, o: np.ndarray, a: np.ndarray, learning: Imitation, seed: int
-) -> tuple[np.ndarray, Metrics]:
+def likeliest(policy: Policy, o: np.ndarray, a: np.ndarray, learning: Cloning, seed: int) -> tuple[np.ndarray, Metrics]:
     """Parameters under which actions (.., N) are likely, given normalised observations (size, N), and the course of that.
 
     Adam goes over all but those held out, and of all passes the one is taken under which these are likeliest.
@@ -171,7 +169,7 @@ def floored(policy: Policy, least: float, x: Array) -> Array:
     return x if policy.discrete else x.at[-policy.outputs :].set(jnp.maximum(x[-policy.outputs :], least))
 
 
-def learner(policy: Policy, learning: Imitation, count: int) -> tuple[Any, Any]:
+def learner(policy: Policy, learning: Cloning, count: int) -> tuple[Any, Any]:
     """The mean log likelihood of columns, and a pass over `count` of them in random minibatches."""
     size = min(max(count // UPDATES, MINIBATCH[0]), MINIBATCH[1], count)
     least = math.log(learning.least_std)
