@@ -58,8 +58,8 @@ def x_of(state):
 
 @pytest.mark.parametrize("name", BY_ALGORITHM)
 def test_every_algorithm_begins_with_the_policy_it_is_given(name, source):
-    (state, steps), run = begun(name, source)
-    assert np.array_equal(x_of(state), source.x) and float(steps) == 0
+    (state, spent), run = begun(name, source)
+    assert np.array_equal(x_of(state), source.x) and float(spent.steps) == 0 and spent.costs.tolist() == [0]
     normalizer = state.normalizer
     assert np.array_equal(normalizer.mean, source.normalizer.mean)
     assert np.array_equal(normalizer.std, source.normalizer.std)

@@ -43,7 +43,7 @@ def like(run, seed, shift=0.0, **changes):
 
 def test_the_charts_of_a_run_are_its_metrics(run):
     charts = {chart.title: chart for chart in report.charts([run])}
-    assert [title.split()[0] for title in charts] == ["return", "off_centre", "entropy", "step", "accepted,"]
+    assert [title.split()[0] for title in charts] == ["return", "off_centre", "price", "entropy", "step", "accepted,"]
     (series,) = charts["off_centre"].series
     assert list(series.y) == run.metrics["cost_off_centre"] and list(series.x) == list(range(200))
     assert charts["off_centre"].limits == [LimitLine(250.0, "limit 250")] and series.low is None
@@ -140,7 +140,7 @@ def test_series_whose_parts_do_not_fit_are_refused():
 
 def test_the_report_of_a_training_has_everything_in_one_file(run):
     html = (run.path / "report.html").read_text()
-    assert html.count('<figure class="chart"><') == 5 and html.count("data:image/gif;base64,") == 1
+    assert html.count('<figure class="chart"><') == 7 and html.count("data:image/gif;base64,") == 1
     assert "Certified with 95 % confidence" in html and "version of jax" in html and "initial_tries" in html
     assert not re.search(r"""(src|href)=["'](?!data:)""", html)
 
@@ -364,7 +364,7 @@ def test_the_legend_hides_a_line_and_shows_it_again(visit, example):
 def test_the_report_of_a_run_is_readable_on_a_phone_in_both_schemes(visit, run, scheme):
     page = visit(run.path / "report.html", width=390, scheme=scheme)
     assert page.evaluate("document.documentElement.scrollWidth") == 390  # nothing sticks out
-    assert page.locator("path.curve").count() == 5
+    assert page.locator("path.curve").count() == 6
     animation = page.locator("img")
     assert animation.evaluate("image => image.complete && image.naturalWidth") == 600
     light = page.evaluate("getComputedStyle(document.body).backgroundColor")

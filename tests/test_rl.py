@@ -609,12 +609,12 @@ def test_the_best_iterate_that_can_be_certified_is_returned():
         # each was lucky when the search saw it
         lucky = Estimate(np.float64(8), np.array([-returns, cost - 1.5 - 5, -1.0]), np.array([0.5, 0.5, 0.0]))
         candidates.add(x, np.zeros(4), np.ones(4), lucky, moved=True)
-    x, _, certificate, _ = selection.choose(task, policy, problem, play, candidates, 400, seed=0)
+    x, _, certificate, *_ = selection.choose(task, policy, problem, play, candidates, 400, seed=0)
     assert float(x[0]) == 1.0
     assert certificate.holds
 
     hopeless = problem_for(task, 0.0, threshold=(0.5, 100.0), entropy_bounds=(-math.inf, math.inf))
-    x, _, certificate, _ = selection.choose(task, policy, hopeless, play, candidates, 400, seed=0)
+    x, _, certificate, *_ = selection.choose(task, policy, hopeless, play, candidates, 400, seed=0)
     assert not certificate.holds
     assert float(x[0]) == 2.0  # the closest
     assert certificate.samples == 400  # what is over its limit is not played for longer

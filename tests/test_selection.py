@@ -35,7 +35,7 @@ def course(costs, seed, episodes=400, gain=1.0, n=30):
         y = np.asarray(problem.outputs(play(np.full(1, i), None, n, 10_000 + i)), dtype=float)
         candidates.add(np.full(1, i), np.zeros(1), np.ones(1), estimate(y), True)
     played.clear()
-    x, _, certificate, _ = selection.choose(task, policy, problem, play, candidates, episodes, seed)
+    x, _, certificate, *_ = selection.choose(task, policy, problem, play, candidates, episodes, seed)
     return costs[int(x[0])], certificate, sum(played)
 
 

@@ -13,6 +13,7 @@ from pcces.engines.arena import Around, Group, Program
 from pcces.rl.first import First, first_of
 from pcces.rl.lesson import Learning
 from pcces.rl.normalizer import Normalizer, nothing_seen
+from pcces.rl.outcome import Spent
 from pcces.rl.problem import Problem
 from pcces.rl.settings import Common, check_population, need
 from pcces.strategies import Strategy, mirrored
@@ -110,8 +111,8 @@ def program(evolution: Evolution, arena: Any, settings: EvolutionSettings) -> Pr
     conclude = arena.compiled(partial(evolution.conclude, arena.policy, settings), everywhere=True)
 
     def init(key: Any, given: First | None = None) -> tuple[Any, Any]:
-        x, normalizer, steps = first_of(arena, settings, key, given)
-        return begin(x, normalizer), steps
+        x, normalizer, spent = first_of(arena, settings, key, given)
+        return begin(x, normalizer), spent
 
     return Program(
         init=init,
@@ -142,7 +143,7 @@ def step(
     f = finite(fitness(arena.problem, s, xp.where(used[:, None, None], y, xp.inf)))
     seen = nothing_seen(state.normalizer) if lesson is None else lesson.seen
     after, own_metrics = conclude(state, directions, used, f, seen)
-    described = arena.described(x, state.normalizer, mine, arena.outputs(mine), arena.steps(members, mine))
+    described = arena.described(x, state.normalizer, mine, arena.outputs(mine), Spent.on(members, mine))
     return after, described | own_metrics
 
 

@@ -114,6 +114,7 @@ def learn(
     critics = critic_networks.fit(net, settings, critics, epoch, advantage + value[:, :-1], critic_key)
     after, critics, new = on_policy.moved_on(policy, net, settings, after, critics, normalizer, epoch, k)
     metrics = own | {"success": jnp.bool_(True), "multiplier": lam.sum()}
+    metrics |= {f"price_{name}": lam[i] for i, name in enumerate(problem.cost_names)}
     return PPOLagrangianState(k + 1, after, adam, multipliers, critics, new), metrics
 
 

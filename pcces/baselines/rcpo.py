@@ -116,6 +116,7 @@ def learn(
     critics = critic_networks.fit(net, settings, critics, epoch, (advantage + value[:-1])[None], critic_key)
     after, critics, new = on_policy.moved_on(policy, net, settings, after, critics, normalizer, epoch, k)
     metrics = own | {"success": jnp.bool_(True), "multiplier": multipliers.sum()}
+    metrics |= {f"price_{name}": multipliers[i] for i, name in enumerate(problem.cost_names)}
     # What the next epoch pays for this one's costs.
     multipliers = ascend(multipliers, epoch.costs, jnp.array(problem.thresholds), settings)
     return RCPOState(k + 1, after, adam, multipliers, critics, new, unit), metrics

@@ -95,6 +95,9 @@ OtherEngine = Annotated[
         help="Where to play: local for the simulator behind a task in JAX.",
     ),
 ]
+Over = Annotated[
+    str, typer.Option(metavar="AXIS", help="What curves are drawn over: iteration, steps (of the environment) or time.")
+]
 Init = Annotated[
     Path | None,
     typer.Option(

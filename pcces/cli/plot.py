@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pcces.cli.common import Json, Modules, RunFolders, announce, loaded, together
+from pcces.cli.common import Json, Modules, Over, RunFolders, announce, loaded, together
 from pcces.cli.ending import refusing
 from pcces.support.files import check_writable
 
@@ -17,6 +17,7 @@ def plot(
     out: Annotated[
         Path | None, typer.Option(show_default="RUN/curves.png", help="The picture: .png, .pdf or .svg.")
     ] = None,
+    over: Over = "iteration",
     modules: Modules = None,
     as_json: Json = False,
 ) -> None:
@@ -26,6 +27,7 @@ def plot(
 
     \b
     pcces plot runs/CartSafe-v0/pcces-*
+    pcces plot runs/CartSafe-v0/pcces-* --over steps --out steps.pdf
     """
     from pcces.report import charts, draw
 
@@ -41,6 +43,7 @@ def plot(
         path = out or together(paths) / "curves.png"
         if path.suffix not in (".png", ".pdf", ".svg"):
             raise ValueError(f"the picture must be a .png, .pdf or .svg, got {path}")
+        drawn = charts(runs, over)
         check_writable(path)
-    draw(charts(runs), path, names[0])
+    draw(drawn, path, names[0])
     announce({"picture": path}, as_json)

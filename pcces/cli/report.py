@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from pcces.cli.common import Json, Modules, announce, loaded, together
+from pcces.cli.common import Json, Modules, Over, announce, loaded, together
 from pcces.cli.ending import refusing
 from pcces.rl.run import Run
 from pcces.support.files import check_writable
@@ -39,6 +39,7 @@ def report(
             help="Of a search: the least feasible value of f, for the theory's Lyapunov function.", show_default=False
         ),
     ] = None,
+    over: Over = "iteration",
     modules: Modules = None,
     as_json: Json = False,
 ) -> None:
@@ -55,7 +56,7 @@ def report(
     from pcces.report import draw_both
 
     with refusing():
-        about = subject(paths, modules, optimum)
+        about = subject(paths, modules, optimum, over)
         target = out / about.path.name if out is not None and out.is_dir() else out or about.path
         check_writable(target)
         if figures is not None and figures.exists() and not figures.is_dir():
@@ -76,16 +77,24 @@ class Subject(NamedTuple):
     path: Path
 
 
-def subject(paths: Sequence[Path], modules: Sequence[str] | None = None, optimum: float | None = None) -> Subject:
+def subject(
+    paths: Sequence[Path],
+    modules: Sequence[str] | None = None,
+    optimum: float | None = None,
+    over: str = "iteration",
+) -> Subject:
     """A search, a study or runs: whatever is there."""
     first = paths[0]
+    of_runs = not (len(paths) == 1 and (first.is_file() or any(first.glob("*_*_*.json"))))
+    if over != "iteration" and not of_runs:
+        raise ValueError("--over is for runs: what else there is to report has one axis only")
     if len(paths) == 1 and first.is_file():
         return search_in(first, optimum)
     if optimum is not None:
         raise ValueError("--optimum is of a search saved by Optimizer.save")
     if len(paths) == 1 and any(first.glob("*_*_*.json")) and (study := study_in(first)) is not None:
         return study
-    return runs_in(paths, modules)
+    return runs_in(paths, modules, over)
 
 
 def search_in(file: Path, optimum: float | None) -> Subject:
@@ -114,7 +123,7 @@ def study_in(folder: Path) -> Subject | None:
     return Subject(lambda: html_page.make_page(store, say), lambda: html_page.pictures(store), folder / "report.html")
 
 
-def runs_in(paths: Sequence[Path], modules: Sequence[str] | None) -> Subject:
+def runs_in(paths: Sequence[Path], modules: Sequence[str] | None, over: str) -> Subject:
     """Runs, task by task."""
     from pcces.report import charts, make_page
     from pcces.rl.film import ordinary_film
@@ -122,9 +131,10 @@ def runs_in(paths: Sequence[Path], modules: Sequence[str] | None) -> Subject:
     by_task: dict[str, list[Run]] = {}
     for run in loaded(paths, modules):
         by_task.setdefault(run.config["task"].replace("/", "-"), []).append(run)
+    drawn = {task: charts(runs_on_task, over) for task, runs_on_task in by_task.items()}
     runs = [run for runs_on_task in by_task.values() for run in runs_on_task]
     return Subject(
-        lambda: make_page(runs, ordinary_film),
-        lambda: {task: (charts(runs_on_task), 2) for task, runs_on_task in by_task.items()},
+        lambda: make_page(runs, ordinary_film, over),
+        lambda: {task: (some, 2) for task, some in drawn.items()},
         together(paths) / "report.html",
     )

@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
-import numpy as np
-
 Array = Any
 Key = Any  # a source of randomness: a JAX key on the device, a stream of random numbers with workers
 
@@ -21,7 +19,7 @@ class Program(NamedTuple):
     """An algorithm, for one seed."""
 
     init: Callable[..., tuple[Any, Any]]
-    """key, and what to start from (None: whatever the program finds) -> state, and how many environment steps it took; may call several compiled functions, and is itself not compiled"""
+    """key, and what to start from (None: whatever the program finds) -> state, and what was played for it; may call several compiled functions, and is itself not compiled"""
     step: Callable[[Any, Key], tuple[Any, dict[str, Any]]]
     """state, key -> state, metrics. Everything random is a function of the key and the state's iteration."""
     shares: int
@@ -97,8 +95,8 @@ class Engine(Protocol):
     chunk: int
     """iterations a call of `advance` may take"""
 
-    steps_of_start: np.ndarray
-    """environment steps that each seed took before its first iteration, once it has started"""
+    spent_at_start: Any
+    """what was played for each seed before its first iteration, once it has started; the first axis of every array is seeds"""
 
     def start(self, given: Any = None) -> Any:
         """The states before the first iteration, of all seeds from what is `given`, if anything."""

@@ -243,7 +243,7 @@ class DeviceEngine:
     def __init__(self, program: Program, seeds: Sequence[int], devices: Sequence[Any] | None = None):
         self.chunk = program.chunk or CHUNK.get(jax.default_backend(), CHUNK["cpu"])
         self.program, self.seeds = program, tuple(seeds)
-        self.steps_of_start = np.zeros(len(self.seeds))
+        self.spent_at_start: Any = None
         devices = jax.devices() if devices is None else devices
         across, within = spread(len(self.seeds), program.shares, len(devices))
         self.mesh = Mesh(
@@ -258,10 +258,10 @@ class DeviceEngine:
         """The states of all seeds before the first iteration; the first axis of every array is seeds."""
         if jax.default_backend() == "cpu":  # one by one, as in `each_seed`; and a program of one seed compiles sooner
             started = [self.program.init(seed_key, given) for seed_key in self._keys]
-            states, steps = jax.tree.map(lambda *parts: np.stack([np.asarray(part) for part in parts]), *started)
+            states, spent = jax.tree.map(lambda *parts: np.stack([np.asarray(part) for part in parts]), *started)
         else:
-            states, steps = jax.tree.map(np.asarray, jax.vmap(lambda key: self.program.init(key, given))(self._keys))
-        self.steps_of_start = np.asarray(steps, dtype=float)
+            states, spent = jax.tree.map(np.asarray, jax.vmap(lambda key: self.program.init(key, given))(self._keys))
+        self.spent_at_start = spent
         return states
 
     def advance(self, states: Any, count: int) -> tuple[Any, dict[str, Any]]:

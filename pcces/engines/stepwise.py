@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from pcces.engines.arena import Arena, Program
 from pcces.support.trees import entry, stacked
 
@@ -19,7 +17,7 @@ class StepwiseEngine:
     def __init__(self, arena: Arena, program: Program, seeds: Sequence[int]):
         self.arena, self.program = arena, program
         self._keys = [arena.key(seed) for seed in seeds]
-        self.steps_of_start = np.zeros(len(self._keys))
+        self.spent_at_start: Any = None
 
     def template(self) -> Any:
         """The structure of the states, without meaningful content."""
@@ -28,7 +26,7 @@ class StepwiseEngine:
     def start(self, given: Any = None) -> Any:
         """The states of all seeds before the first iteration."""
         started = [self.program.init(key, given) for key in self._keys]
-        self.steps_of_start = np.array([float(steps) for _, steps in started])
+        self.spent_at_start = stacked([spent for _, spent in started])
         return stacked([state for state, _ in started])
 
     def advance(self, states: Any, count: int) -> tuple[Any, dict[str, Any]]:

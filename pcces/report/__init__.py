@@ -1,16 +1,16 @@
 """Reports: HTML pages that work offline, each in one file, and pictures, from plain data.
 
 `write` makes the page of some runs (`runs`), `search_page` that of a search on a black box (`search`). The parts are there
-for other pages: sections and charts as data (`page`), the charts of runs (`curves`), charts as a picture (`figure`).
+for other pages: sections and charts as data (`page`, `chart`), the charts of runs (`curves`), charts as a picture (`figure`).
 """
 
 from __future__ import annotations
 
+from pcces.report.chart import Chart, LimitLine, Series
 from pcces.report.curves import charts, variants
 from pcces.report.figure import draw, draw_both, draw_dots
 from pcces.report.page import (
     Chapter,
-    Chart,
     Charts,
     Columns,
     Contents,
@@ -18,12 +18,10 @@ from pcces.report.page import (
     Dot,
     Dots,
     Folded,
-    LimitLine,
     Marked,
     Page,
     Picture,
     Section,
-    Series,
     Table,
     Verdict,
 )

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from pcces.report.page import Chart, Dots
+from pcces.report.chart import Chart
+from pcces.report.page import Dots
 from pcces.support.files import write_atomically
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a6d00", "#56b4e9", "#6a3d9a", "#7f7f7f")
@@ -39,7 +40,7 @@ def draw(charts: Sequence[Chart], path: str | Path, title: str = "", columns: in
     """Write the charts as one picture, so many beside each other; the name's ending says which kind (png, pdf, svg).
 
     >>> import tempfile
-    >>> from pcces.report.page import LimitLine, Series
+    >>> from pcces.report.chart import LimitLine, Series
     >>> chart = Chart("return", [Series("a", [0, 1], [2.0, 3.0], [1, 2], [3, 4])], [LimitLine(2.5, "limit 2.5")])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     draw([chart], folder + "/curves.png").stat().st_size > 1000
@@ -55,6 +56,7 @@ def draw(charts: Sequence[Chart], path: str | Path, title: str = "", columns: in
     for chart, axes in zip(charts, np.atleast_1d(figure.subplots(rows, columns)).flat):
         lines |= _draw_lines(axes, chart, groups)
         _draw_limits(axes, chart)
+        _draw_limits_x(axes, chart)
         _scale(axes, chart)
         axes.set_title(plainly(chart.title), loc="left", fontsize=10 if columns < 3 else 8.5)
         axes.set_xlabel(plainly(chart.x_label))
@@ -83,10 +85,15 @@ def _draw_lines(axes: Any, chart: Chart, groups: Sequence[str]) -> dict[str, Any
     for s in reversed(chart.series):  # the first on top
         group = s.group or s.name
         colour = COLOURS[(groups.index(group) if s.colour is None else s.colour) % len(COLOURS)]
+        if s.bars:
+            lines[group] = axes.bar(s.x, s.y, s.bars, color=colour, alpha=0.6)
+            continue
         style = {"ls": "", "marker": ".", "alpha": 0.5} if s.dots else {"lw": 1.4}
         (lines[group],) = axes.plot(s.x, s.y, color=colour, **style)
         if s.low is not None and s.high is not None:
             axes.fill_between(s.x, s.low, s.high, color=colour, alpha=0.18, lw=0)
+        if s.ring is not None:
+            axes.plot(s.x[s.ring], s.y[s.ring], "o", ms=7, mfc="none", mec="0.15", mew=1.3)
     return lines
 
 
@@ -103,6 +110,20 @@ def _draw_limits(axes: Any, chart: Chart) -> None:
             plainly(limit.name), (1, limit.value), xytext=(-3, 3), xycoords=("axes fraction", "data"),
             textcoords="offset points", ha="right", color=colour, fontsize=8,
         )  # fmt: skip
+
+
+def _draw_limits_x(axes: Any, chart: Chart) -> None:
+    """The limits on the axis itself."""
+    low, high = axes.get_xlim()
+    reach = 0.75 * (high - low)
+    for limit in chart.limits_x:
+        if limit.always or low - reach <= limit.value <= high + reach:
+            colour = GOAL if limit.goal else LIMIT
+            axes.axvline(limit.value, color=colour, lw=1, ls="--")
+            axes.annotate(
+                plainly(limit.name), (limit.value, 1), xytext=(3, -9), xycoords=("data", "axes fraction"),
+                textcoords="offset points", color=colour, fontsize=8,
+            )  # fmt: skip
 
 
 def _scale(axes: Any, chart: Chart) -> None:

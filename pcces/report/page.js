@@ -1,5 +1,6 @@
 "use strict";
-// Draws every <figure class="chart"> from the JSON inside it: curves with bands, limits, a legend that hides, values on hover.
+// Draws every <figure class="chart"> from the JSON inside it: curves with bands, bars, limits, a legend that hides, values on hover.
+// Where the charts of a section know several axes, buttons above them choose one.
 
 const SVG = "http://www.w3.org/2000/svg";
 const COLOURS = 8;
@@ -24,7 +25,7 @@ function element(parent, name, attributes = {}, text = "") {
 function short(value) {
   if (value === 0) return "0";
   const size = Math.abs(value);
-  if (size >= 1e6 || size < 1e-4) return value.toExponential(2).replace("e+", "e");
+  if (size >= 1e6 || size < 1e-4) return value.toExponential(2).replace(/\.?0*e\+?/, "e");
   return String(Number(value.toPrecision(4)));
 }
 
@@ -66,6 +67,7 @@ class ChartView {
     this.figure = figure;
     this.data = JSON.parse(figure.querySelector("script").textContent);
     this.hidden = new Set();
+    this.axis = this.data.xLabel;
     this.makeLegend();
     this.svg = element(figure, "svg", { role: "img", tabindex: "0", "aria-label": this.summary() });
     this.tip = document.createElement("div");
@@ -90,12 +92,26 @@ class ChartView {
     return `${this.data.title}: ${last.join(", ")}`;
   }
 
+  // What the chart can be drawn over.
+  axes() {
+    return [this.data.xLabel, ...new Set(this.data.series.flatMap((s) => Object.keys(s.others)))];
+  }
+
+  over(axis) {
+    this.axis = this.axes().includes(axis) ? axis : this.data.xLabel;
+    this.draw();
+  }
+
+  xs(series) {
+    return this.axis === this.data.xLabel ? series.x : series.others[this.axis] ?? [];
+  }
+
   makeLegend() {
     const legend = document.createElement("div");
     legend.className = "legend";
     const entries = new Map();
-    for (const s of this.data.series) entries.set(s.group, { colour: colourOf(s), kind: s.dots ? "dotted" : "" });
-    for (const m of this.data.limits) entries.set(m.name, { colour: `var(--${kindOf(m)})`, kind: "dashed" });
+    for (const s of this.data.series) entries.set(s.group, { colour: colourOf(s), kind: s.dots ? "dotted" : s.bars ? "barred" : "" });
+    for (const m of [...this.data.limits, ...this.data.limitsX]) entries.set(m.name, { colour: `var(--${kindOf(m)})`, kind: "dashed" });
     for (const [name, { colour, kind }] of entries) {
       const button = document.createElement("button");
       button.type = "button";
@@ -129,7 +145,7 @@ class ChartView {
   measure() {
     const series = this.visible();
     const usable = (v) => isNumber(v) && (!this.data.log || v > 0);
-    const xs = series.flatMap((s) => s.x).filter((v) => isNumber(v) && (!this.data.logX || v > 0));
+    const xs = series.flatMap((s) => this.xs(s).flatMap((v) => [v - s.bars / 2, v + s.bars / 2])).filter((v) => isNumber(v) && (!this.data.logX || v > 0));
     let ys = this.lines(series).flatMap((s) => [...s.y, ...(s.low ?? []), ...(s.high ?? [])]).filter(usable);
     const limits = this.data.limits.filter((m) => !this.hidden.has(m.name) && usable(m.value));
     const span = (values) => values.reduce(([a, b], v) => [Math.min(a, v), Math.max(b, v)], [Infinity, -Infinity]);
@@ -138,7 +154,7 @@ class ChartView {
     const beside = series.filter((s) => s.dots).flatMap((s) => s.y).filter(usable);
     ys = ys.concat(beside.filter((v) => v >= bottom - 0.5 * reach && v <= top + 0.5 * reach));
     const near = limits.filter((m) => m.always || !ys.length || (m.value >= bottom - reach && m.value <= top + reach));
-    ys = ys.concat(near.map((m) => m.value));
+    ys = ys.concat(near.map((m) => m.value), series.some((s) => s.bars) ? [0] : []);
     let [low, high] = ys.length ? span(ys) : [0, 1];
     if (this.data.log) {
       const room = high / low > 1.001 ? (high / low) ** 0.06 : 1.5;
@@ -148,14 +164,17 @@ class ChartView {
       [low, high] = [low >= 0 && low - room < 0 ? 0 : low - room, high + room];
     }
     let [left, right] = xs.length ? span(xs) : [0, 1];
+    const beyond = 0.75 * (right - left);
+    const across = this.data.limitsX.filter((m) => !this.hidden.has(m.name)).map((m) => ({ ...m, near: m.always || (m.value >= left - beyond && m.value <= right + beyond) }));
+    [left, right] = span([left, right, ...across.filter((m) => m.near).map((m) => m.value)]);
     if (left === right) [left, right] = this.data.logX ? [left / 2, right * 2] : [left - 0.5, right + 0.5];
-    return { left, right, low, high, near, far: limits.filter((m) => !near.includes(m)) };
+    return { left, right, low, high, near, far: limits.filter((m) => !near.includes(m)), across };
   }
 
   draw() {
     const width = this.svg.clientWidth || this.figure.clientWidth - 24;
     if (width <= 0) return;
-    const { left, right, low, high, near, far } = this.measure();
+    const { left, right, low, high, near, far, across } = this.measure();
     const yTicks = this.data.log ? logTicks(low, high) : ticks(low, high, 5);
     const labels = yTicks.map(short);
     const margin = { ...MARGIN, left: 12 + 7 * Math.max(...labels.map((label) => label.length)) };
@@ -178,11 +197,18 @@ class ChartView {
       element(this.svg, "text", { x, y: bottom + 16, "text-anchor": "middle" }, label);
     }
     const middle = (margin.left + width - margin.right) / 2;
-    element(this.svg, "text", { x: middle, y: HEIGHT - 4, "text-anchor": "middle" }, this.data.xLabel);
+    element(this.svg, "text", { x: middle, y: HEIGHT - 4, "text-anchor": "middle" }, this.axis);
 
+    for (const s of this.visible().filter((s) => s.bars)) {
+      const bars = element(this.svg, "g", { class: "bar", fill: colourOf(s) });
+      this.xs(s).forEach((x, i) => {
+        const [from, to] = [this.toX(x - s.bars / 2), this.toX(x + s.bars / 2)];
+        if (s.y[i] > 0) element(bars, "rect", { x: from.toFixed(1), y: this.toY(s.y[i]).toFixed(1), width: Math.max(1, to - from - 1).toFixed(1), height: (this.toY(low) - this.toY(s.y[i])).toFixed(1) });
+      });
+    }
     for (const s of this.visible().filter((s) => s.low)) {
-      const up = s.x.map((x, i) => [x, s.high[i]]);
-      const down = s.x.map((x, i) => [x, this.data.log && s.low[i] <= 0 ? low : s.low[i]]).reverse();
+      const up = this.xs(s).map((x, i) => [x, s.high[i]]);
+      const down = this.xs(s).map((x, i) => [x, this.data.log && s.low[i] <= 0 ? low : s.low[i]]).reverse();
       element(this.svg, "path", { class: "band", fill: colourOf(s), d: `${this.path([...up, ...down])}Z` });
     }
     if (isNumber(this.data.at)) {
@@ -191,17 +217,28 @@ class ChartView {
     }
     for (const s of this.visible().filter((s) => s.dots)) {
       const points = element(this.svg, "g", { class: "points", fill: colourOf(s) });
-      s.x.forEach((x, i) => {
+      this.xs(s).forEach((x, i) => {
         if (isNumber(s.y[i]) && s.y[i] >= low && s.y[i] <= high) element(points, "circle", { cx: this.toX(x).toFixed(1), cy: this.toY(s.y[i]).toFixed(1), r: 2.5 });
       });
     }
-    for (const s of this.visible().filter((s) => !s.dots).reverse()) { // the first on top
-      element(this.svg, "path", { class: "curve", stroke: colourOf(s), d: this.path(s.x.map((x, i) => [x, s.y[i]])) });
+    for (const s of this.visible().filter((s) => !s.dots && !s.bars).reverse()) { // the first on top
+      element(this.svg, "path", { class: "curve", stroke: colourOf(s), d: this.path(this.xs(s).map((x, i) => [x, s.y[i]])) });
       const there = (i) => isNumber(s.y[i]) && !(this.data.log && s.y[i] <= 0);
-      s.x.forEach((x, i) => { // a value alone makes no line
+      this.xs(s).forEach((x, i) => { // a value alone makes no line
         if (there(i) && !there(i - 1) && !there(i + 1)) element(this.svg, "circle", { class: "alone", cx: this.toX(x), cy: this.toY(s.y[i]), r: 3.5, fill: colourOf(s) });
       });
     }
+    for (const s of this.visible().filter((s) => s.ring !== null && isNumber(s.y[s.ring]))) {
+      element(this.svg, "circle", { class: "ring", cx: this.toX(this.xs(s)[s.ring]).toFixed(1), cy: this.toY(s.y[s.ring]).toFixed(1), r: 5 });
+    }
+    across.forEach((m, line) => { // each name on a line of its own
+      const colour = `var(--${kindOf(m)})`;
+      const x = m.near ? this.toX(m.value) : m.value > right ? width - margin.right : margin.left;
+      if (m.near) element(this.svg, "line", { class: "limit", stroke: colour, x1: x, x2: x, y1: margin.top, y2: bottom });
+      const before = x > (margin.left + width - margin.right) / 2;
+      const name = m.near ? m.name : before ? `${m.name} →` : `← ${m.name}`;
+      element(this.svg, "text", { class: "limit-name", fill: colour, x: before ? x - 5 : x + 5, y: margin.top + 10 + 15 * line, "text-anchor": before ? "end" : "start" }, name);
+    });
     for (const m of near) {
       const y = this.toY(m.value);
       element(this.svg, "line", { class: "limit", stroke: `var(--${kindOf(m)})`, x1: margin.left, x2: width - margin.right, y1: y, y2: y });
@@ -240,7 +277,7 @@ class ChartView {
     const x = event.clientX - box.left;
     let best = null;
     for (const s of this.lines(this.visible())) {
-      for (const v of s.x) {
+      for (const v of this.xs(s)) {
         if (best === null || Math.abs(this.toX(v) - x) < Math.abs(this.toX(best) - x)) best = v;
       }
     }
@@ -251,7 +288,7 @@ class ChartView {
     const way = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (!way) return;
     event.preventDefault();
-    const xs = [...new Set(this.lines(this.visible()).flatMap((s) => s.x))].sort((a, b) => a - b);
+    const xs = [...new Set(this.lines(this.visible()).flatMap((s) => this.xs(s)))].sort((a, b) => a - b);
     if (!xs.length) return;
     const at = xs.indexOf(this.at);
     this.show(at < 0 ? xs[way > 0 ? 0 : xs.length - 1] : xs[Math.min(xs.length - 1, Math.max(0, at + way))]);
@@ -264,9 +301,10 @@ class ChartView {
     this.cross.setAttribute("x2", px);
     this.cross.style.visibility = "visible";
     this.dots.replaceChildren();
-    this.tip.replaceChildren(`${this.data.xLabel} ${short(x)}`);
+    const wide = this.visible().find((s) => s.bars && this.xs(s).includes(x))?.bars;
+    this.tip.replaceChildren(`${this.axis} ${wide ? `${short(x - wide / 2)} to ${short(x + wide / 2)}` : short(x)}`);
     for (const s of this.visible()) {
-      const i = s.x.indexOf(x);
+      const i = this.xs(s).indexOf(x);
       if (i < 0 || !isNumber(s.y[i])) continue;
       const colour = colourOf(s);
       if (!this.data.log || s.y[i] > 0) element(this.dots, "circle", { cx: px, cy: this.toY(s.y[i]), r: 3.5, fill: colour });
@@ -274,7 +312,7 @@ class ChartView {
       const dot = document.createElement("i");
       dot.style.background = colour;
       const band = s.low && isNumber(s.low[i]) && isNumber(s.high[i]) ? ` (${short(s.low[i])} to ${short(s.high[i])})` : "";
-      row.append(dot, `${s.name}: ${short(s.y[i])}${band}`);
+      row.append(dot, `${s.name}: ${short(s.y[i])}${band}${s.ring === i ? " (returned)" : ""}`);
       this.tip.append(row);
     }
     const svg = this.svg.getBoundingClientRect();
@@ -294,4 +332,30 @@ class ChartView {
   }
 }
 
-document.querySelectorAll("figure.chart").forEach((figure) => new ChartView(figure));
+// Buttons above the charts of a section, one for each axis that some of them know.
+function makeAxes(section, views) {
+  const axes = [...new Set(views.flatMap((view) => view.axes()))];
+  if (!views.some((view) => view.axes().length > 1)) return;
+  const row = document.createElement("div");
+  row.className = "axes";
+  row.setAttribute("role", "group");
+  row.setAttribute("aria-label", "what the charts are drawn over");
+  row.append("over");
+  const choose = (axis) => {
+    for (const view of views) view.over(axis);
+    for (const button of row.querySelectorAll("button")) button.setAttribute("aria-pressed", String(button.textContent === axis));
+  };
+  for (const axis of axes) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = axis;
+    button.setAttribute("aria-pressed", String(axis === axes[0]));
+    button.addEventListener("click", () => choose(axis));
+    row.append(button);
+  }
+  section.before(row);
+}
+
+for (const section of document.querySelectorAll(".charts")) {
+  makeAxes(section, [...section.querySelectorAll("figure.chart")].map((figure) => new ChartView(figure)));
+}

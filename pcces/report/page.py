@@ -6,16 +6,16 @@ Charts are drawn in the browser from the numbers in the page (page.js). Everythi
 from __future__ import annotations
 
 import base64
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Protocol
 
+from pcces.report.chart import Chart
 from pcces.support import files as storage
-from pcces.support.jsonable import jsonable, to_json
+from pcces.support.jsonable import to_json
 
 
 @dataclass(frozen=True)
@@ -38,106 +38,22 @@ class Section(Protocol):
 
 
 @dataclass(frozen=True)
-class Series:
-    """A line of a chart, with a band around it where `low` and `high` are given.
-
-    Series of one group have the same colour on the whole page, and one entry in the legend; without a group, the name is one.
-    `colour` fixes which of the eight colours it is; otherwise groups get them in order. `dots` are points without a line; those
-    far away from the lines are left out.
-    """
-
-    name: str
-    x: Sequence[float]
-    y: Sequence[float]
-    low: Sequence[float] | None = None
-    high: Sequence[float] | None = None
-    group: str = ""
-    colour: int | None = None
-    dots: bool = False
-
-    def __post_init__(self) -> None:
-        lengths = {len(part) for part in (self.x, self.y, self.low, self.high) if part is not None}
-        if len(lengths) > 1:
-            raise ValueError(f"the parts of the series {self.name!r} differ in length: {sorted(lengths)}")
-        if (self.low is None) != (self.high is None):
-            raise ValueError(f"the series {self.name!r} has one side of a band only")
-
-
-@dataclass(frozen=True)
-class LimitLine:
-    """A horizontal line, of a limit to keep or a `goal` to reach.
-
-    Unless `always`, one far away from the data is only pointed at, and does not squeeze them.
-    """
-
-    value: float
-    name: str
-    always: bool = True
-    goal: bool = False
-
-
-@dataclass(frozen=True)
-class Chart:
-    """Lines over a common axis, on which a value `at` may be marked."""
-
-    title: str
-    series: Sequence[Series]
-    limits: Sequence[LimitLine] = ()
-    x_label: str = "iteration"
-    log: bool = False
-    log_x: bool = False
-    note: str = ""
-    at: float | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data for page.js; what is not a finite number becomes None.
-
-        >>> Chart("return", [Series("a", [0, 1], [2.0, math.nan])]).to_dict()["series"][0]["y"]
-        [2.0, None]
-        """
-        series = [
-            {
-                "name": s.name,
-                "group": s.group or s.name,
-                "colour": s.colour,
-                "dots": s.dots,
-                "x": six_digits(s.x),
-                "y": six_digits(s.y),
-                "low": six_digits(s.low) if s.low is not None else None,
-                "high": six_digits(s.high) if s.high is not None else None,
-            }
-            for s in self.series
-        ]
-        limits = [asdict(limit) for limit in self.limits if math.isfinite(limit.value)]
-        axes = {"xLabel": self.x_label, "log": self.log, "logX": self.log_x, "at": self.at}
-        return {"title": self.title, "series": series, "limits": limits, **axes}
-
-
-def six_digits(values: Sequence[float]) -> list[float | None]:
-    """Numbers as JSON knows them, with six digits: a chart shows no more.
-
-    >>> six_digits([1.23456789, float("inf")])
-    [1.23457, None]
-    """
-    return list(jsonable([float(f"{float(v):.6g}") for v in values]))
-
-
-@dataclass(frozen=True)
 class Verdict:
-    """The headline: green, red, or grey while nothing is known; amber where it holds, but could be fooled."""
+    """The headline: green, red, or grey while nothing is known; amber where it holds, but could be fooled, or as a `warning`."""
 
     holds: bool | None
     title: str
     points: Sequence[str] = ()
     note: str = ""
     doubtful: bool = False
+    warning: bool = False
 
     def html(self) -> str:
         """The section's markup."""
         kind = {True: "holds", False: "fails", None: "open"}[self.holds] + " doubtful" * (
-            self.doubtful and self.holds is True
+            self.warning or (self.doubtful and self.holds is True)
         )
-        sign = {True: "✓", False: "✗", None: "…"}[self.holds]
+        sign = "!" if self.warning else {True: "✓", False: "✗", None: "…"}[self.holds]
         points = "".join(f"<li>{escape(point)}</li>" for point in self.points)
         return (
             f'<section class="verdict {kind}"><span class="sign" aria-hidden="true">{sign}</span><div>'
@@ -319,9 +235,21 @@ class Columns:
 
 
 @dataclass(frozen=True)
+class Stacked:
+    """Sections one below the other, as one of `Columns`."""
+
+    sections: Sequence[Section]
+
+    def html(self) -> str:
+        """The sections' markup."""
+        return f'<div class="stacked">{"".join(section.html() for section in self.sections)}</div>'
+
+
+@dataclass(frozen=True)
 class Page:
     """A title and sections.
 
+    >>> from pcces.report.chart import LimitLine, Series
     >>> chart = Chart("return", [Series("seed 0", [0, 1, 2], [1.0, 4.0, 9.0])], [LimitLine(8.0, "enough")])
     >>> page = Page("An example", [Verdict(True, "It holds"), Charts("Curves", [chart])])
     >>> "It holds" in page.html() and "<figcaption>return</figcaption>" in page.html()

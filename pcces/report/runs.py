@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
 from pcces.core.certificate import by_grade
 from pcces.report.concerns import concerns
 from pcces.report.curves import charts, variants
-from pcces.report.page import Charts, Columns, Details, Marked, Page, Picture, Section, Table, Verdict, plain
+from pcces.report.episodes import single_episodes
+from pcces.report.page import Charts, Columns, Details, Marked, Page, Picture, Section, Stacked, Table, Verdict, plain
 from pcces.report.protocols import Filming, ReportedRun
 
 log = logging.getLogger("pcces")
@@ -30,8 +32,8 @@ def write(runs: Sequence[ReportedRun], path: str | Path, film: Filming | None = 
     return make_page(runs, film).save(path)
 
 
-def make_page(runs: Sequence[ReportedRun], film: Filming | None = None) -> Page:
-    """The page `write` writes."""
+def make_page(runs: Sequence[ReportedRun], film: Filming | None = None, over: str = "iteration") -> Page:
+    """The page `write` writes; its curves are drawn `over` this, until the reader chooses otherwise."""
     if not runs:
         raise ValueError("a report needs at least one run")
     by_task: dict[str, list[ReportedRun]] = {}
@@ -41,9 +43,11 @@ def make_page(runs: Sequence[ReportedRun], film: Filming | None = None) -> Page:
     for task, runs_on_task in by_task.items():
         where = f" on {task}" if len(by_task) > 1 else ""
         columns = at_work(runs_on_task, where, film) if film else []
-        columns.append(_numbers(runs_on_task[0]) if len(runs_on_task) == 1 else _table(runs_on_task, where))
+        alone = runs_on_task[0] if len(runs_on_task) == 1 else None
+        columns.append(Stacked([_numbers(alone), *took(alone)]) if alone else _table(runs_on_task, where))
         sections.append(Columns(columns))
-        sections.append(Charts(f"Training{where}", charts(runs_on_task), _about_bands(runs_on_task)))
+        sections += single_episodes(alone) if alone else []
+        sections.append(Charts(f"Training{where}", charts(runs_on_task, over), _about_bands(runs_on_task)))
     for name, same in variants(runs).items():
         sections.append(Details(_about(name, same, len(by_task) > 1), _configuration(same[0])))
     lengths = " or ".join(dict.fromkeys(str(run.config["settings"]["iterations"]) for run in runs))
@@ -90,7 +94,7 @@ def _concerns(runs: Sequence[ReportedRun]) -> list[Section]:
     points = [
         words + (f" (seeds {', '.join(map(str, seeds))})" if len(runs) > 1 else "") for words, seeds in said.values()
     ]
-    return [Verdict(None, "Worth a second look", points)] if points else []
+    return [Verdict(None, "Worth a second look", points, warning=True)] if points else []
 
 
 def _tested(count: int) -> str:
@@ -137,7 +141,6 @@ def _numbers(run: ReportedRun) -> Section:
     low, high = problem.entropy_bounds
     rows.append(["entropy", _with_error(final, "entropy"), f"{low:g} to {high:g}"])
     rows.append(["length", _with_error(final, "length"), f"at most {run.task.max_steps}"])
-    rows += [[name, value, ""] for name, value in _effort(run)]
     note = f"Means over the certificate's {final['episodes']} fresh episodes, ± standard error."
     return Table("Final numbers", ["", "mean", "limit"], rows, note)
 
@@ -147,10 +150,33 @@ def _with_error(final: dict, name: str) -> str:
     return f"{final[name]:.4g} ± {error:.2g}" if error else f"{final[name]:.4g}"
 
 
-def _effort(run: ReportedRun) -> list[tuple[str, str]]:
-    if not run.metrics.get("steps"):
+def took(run: ReportedRun) -> list[Section]:
+    """What was played for a policy, and what that cost: samples and random first policies included."""
+    metrics, final = run.metrics, run.final
+    if not metrics.get("steps"):
         return []
-    return [("steps of the task", f"{run.metrics['steps'][-1]:,.0f}"), ("seconds", f"{run.metrics['seconds'][-1]:.1f}")]
+    names = run.problem.cost_names
+    certifying = [final.get("certification_steps"), *final.get("certification_costs", [None] * len(names))]
+    training = [metrics["steps"][-1], *([math.nan, *metrics.get(f"total_cost_{name}", ())][-1] for name in names)]
+    rows = [
+        [name, _counted(a), _counted(b)]
+        for name, a, b in zip(["steps", *names], training, certifying)
+        if math.isfinite(a)  # earlier versions did not note costs
+    ]
+    rows.append(["seconds", f"{metrics['seconds'][-1]:.1f}", "–"])
+    note = "In all, over every episode that was played: samples, trial points and random first policies included."
+    return [Table("What it took", ["", "training", "certification"], rows, note)]
+
+
+def _counted(total: float | None) -> str:
+    """A total, with its thousands apart.
+
+    >>> _counted(23697.0), _counted(0.125), _counted(None)
+    ('23,697', '0.125', '–')
+    """
+    if total is None:
+        return "–"
+    return f"{total:,.0f}" if abs(total) >= 1000 else f"{total:.4g}"
 
 
 def _table(runs: Sequence[ReportedRun], where: str) -> Table:
@@ -184,8 +210,11 @@ def _table(runs: Sequence[ReportedRun], where: str) -> Table:
 
 def _about_bands(runs: Sequence[ReportedRun]) -> str:
     fresh = "Every point is a mean over fresh episodes of that iteration's policy."
-    several = any(len(same) > 1 for same in variants(runs).values())
-    return fresh + (" Lines are means over the seeds, bands one standard deviation." if several else "")
+    groups = list(variants(runs).values())
+    if any(len(same) > 1 for same in groups):
+        fresh += " Lines are means over the seeds, bands one standard deviation."
+    marked = any(len(same) == 1 and "iteration" in same[0].final for same in groups)
+    return fresh + (" A circle marks the policy that was returned." if marked else "")
 
 
 def _about(name: str, runs: Sequence[ReportedRun], with_task: bool) -> str:

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from pcces.core.theory import Constants
+from pcces.report.chart import Chart, LimitLine, Series
 from pcces.report.curves import RECENT, recent_mean
-from pcces.report.page import Chart, Charts, Columns, Details, LimitLine, Page, Section, Series
+from pcces.report.page import Charts, Columns, Details, Page, Section
 from pcces.report.search_answer import all_variables, answer, best_points, certified, limits, troubles, verdict
 from pcces.report.search_slices import surroundings
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from pcces.report.page import Chapter, Chart, Charts, Folded, LimitLine, Section, Series, Table
+from pcces.report.chart import Chart, LimitLine, Series
+from pcces.report.page import Chapter, Charts, Folded, Section, Table
 
 OPEN = 4  # variables that are not folded away
 MOST = 20

@@ -151,15 +151,19 @@ def conclude(
         decided = decided._replace(x=x)
         carried = jax.vmap(lambda w: carry_over(net, w, learner.normalizer, normalizer))(critics.weights)
         critics = critics._replace(weights=carried)
-    metrics = own | {
-        "success": success,
-        "moved": jnp.bool_(True),
-        "sigma": learner.es.sigma,
-        "d": jnp.linalg.norm(d),
-        "f": known.mean[0],
-        "violation": over,
-        "price": prices.values.sum(),
-    }
+    metrics = (
+        own
+        | {
+            "success": success,
+            "moved": jnp.bool_(True),
+            "sigma": learner.es.sigma,
+            "d": jnp.linalg.norm(d),
+            "f": known.mean[0],
+            "violation": over,
+            "price": prices.values.sum(),
+        }
+        | {f"price_{name}": prices.values[i] for i, name in enumerate(problem.cost_names)}
+    )
     return BatchLearner(decided, x_trial, adam, critics, normalizer, known, prices), metrics
 
 

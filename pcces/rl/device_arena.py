@@ -21,7 +21,7 @@ from pcces.envs.task import Task
 from pcces.rl import epochs
 from pcces.rl.lesson import Learning, Lesson, lesson_of, observations_only
 from pcces.rl.normalizer import Normalizer, Seen, blind, identity, seen_in, update
-from pcces.rl.outcome import Outcome, Trajectory
+from pcces.rl.outcome import Outcome, Spent, Trajectory
 from pcces.rl.policy import Policy
 from pcces.rl.problem import Problem
 from pcces.rl.progress import Watch
@@ -124,15 +124,16 @@ class DeviceArena:
 
     def epoch(
         self, x: Array, normalizer: Normalizer, key: Array, episodes: int
-    ) -> tuple[tuple[Array, ...], Outcome, Array]:
-        """Steps of one policy in so many columns, as `epochs.epoch_of` takes them, the outcome of the first episodes, and how
-        many steps were played."""
+    ) -> tuple[tuple[Array, ...], Outcome, Spent]:
+        """Steps of one policy in so many columns, as `epochs.epoch_of` takes them, the outcome of the first episodes, and what
+        was played in all."""
         keys = jax.random.split(key, episodes)
         columns, outcome = epochs.on_device(self.task, self.policy, x, normalizer, keys, self.discount)
-        return columns, outcome, jnp.float32(episodes * self.task.max_steps)
+        _, _, signals, *_ = columns
+        return columns, outcome, Spent(jnp.float32(episodes * self.task.max_steps), summed(signals[1:].sum((1, 2))))
 
-    def first(self, start: Start, key: Array) -> tuple[Array, Normalizer, Array]:
-        """x_0, the best of some random policies, the normalisation their episodes give, and how many steps these had."""
+    def first(self, start: Start, key: Array) -> tuple[Array, Normalizer, Spent]:
+        """x_0, the best of some random policies, the normalisation their episodes give, and what was played of these."""
         if not start.bold:
             return _first(self.task, self.policy, self.problem, start, self._play_discount, key)
         calm = _first(self.task, self.policy, self.problem, start._replace(tries=1), self._play_discount, key)
@@ -160,11 +161,7 @@ class DeviceArena:
         """y = (f, c), a row an episode."""
         return self.problem.outputs(outcome)
 
-    def steps(self, *outcomes: Outcome) -> Array:
-        """How many steps these episodes have."""
-        return sum(outcome.length.sum() for outcome in outcomes)
-
-    def described(self, x: Array, normalizer: Normalizer, own: Outcome, samples: Array, steps: Array) -> dict[str, Any]:
+    def described(self, x: Array, normalizer: Normalizer, own: Outcome, samples: Array, spent: Spent) -> dict[str, Any]:
         """What every algorithm reports of an iteration: the policy it started from, fresh episodes of that policy and
         what they are worth (`samples`), and how much was played in all."""
         return {
@@ -172,7 +169,8 @@ class DeviceArena:
             "costs": own.costs.mean(-1),
             "entropy": own.entropy.mean(),
             "length": own.length.mean(),
-            "steps": steps,
+            "steps": spent.steps,
+            "spent": spent.costs,
             "x": x,
             "mean": normalizer.mean,
             "std": normalizer.std,
@@ -202,15 +200,15 @@ def observed(trajectory: Trajectory | None, mean: Array) -> Seen:
 @compiled(0, 1, 2, 3, 4)
 def _first(
     task: Task, policy: Policy, problem: Problem, start: Start, discount: float, key: Array
-) -> tuple[Array, Normalizer, Array]:
+) -> tuple[Array, Normalizer, Spent]:
     draw_key, look_key, play_key = jax.random.split(key, 3)
     z = jax.random.normal(draw_key, (start.tries, policy.size))
     points = jax.vmap(lambda row: policy.init(row, start.log_std, start.last_layer))(z)
     columns = jnp.repeat(points, INITIAL_EPISODES, axis=0).T
 
-    def look(carry: tuple[Normalizer, Array, Array], now: tuple[Array, Array]) -> tuple[tuple, None]:
+    def look(carry: tuple[Normalizer, Array, Spent], now: tuple[Array, Array]) -> tuple[tuple, None]:
         """Play a few common episodes with every policy: which does best, and the normalisation after it."""
-        normalizer, _, steps = carry
+        normalizer, _, spent = carry
         key, learning = now
         keys = jnp.tile(jax.random.split(key, INITIAL_EPISODES), start.tries)
         seen_with = jax.tree.map(partial(jnp.where, learning), blind(normalizer.mean), normalizer)
@@ -221,22 +219,23 @@ def _first(
         roughly = normalizer._replace(mean=total / count)  # so that sums are of what varies, from the start
         after = update(roughly, observed(trajectory, roughly.mean), frozen=jnp.bool_(False))
         normalizer = jax.tree.map(partial(jnp.where, learning), after, normalizer)
-        return (normalizer, best, steps + outcome.length.sum()), None
+        return (normalizer, best, spent.plus(Spent.on(outcome))), None
 
     # First what there is to see, then how the policies do once they see it well; a loop, so that both compile once.
     looks = [(look_key, True)] * start.normalise + [(play_key, False)] * (start.tries > 1)
-    normalizer, best, steps = identity(jnp.zeros(policy.observation_size)), jnp.int32(0), jnp.float32(0)
+    nothing = Spent(jnp.float32(0), jnp.zeros(len(task.cost_names)))
+    normalizer, best, spent = identity(jnp.zeros(policy.observation_size)), jnp.int32(0), nothing
     if looks:
         keys, learning = zip(*looks)
-        carry = normalizer, best, steps
-        (normalizer, best, steps), _ = jax.lax.scan(look, carry, (jnp.stack(keys), jnp.array(learning)))
-    return points[best], normalizer, steps
+        carry = normalizer, best, spent
+        (normalizer, best, spent), _ = jax.lax.scan(look, carry, (jnp.stack(keys), jnp.array(learning)))
+    return points[best], normalizer, spent
 
 
 @compiled(0, 1, 2)
 def _bolder(
-    task: Task, policy: Policy, start: Start, key: Array, calm: Array, normalizer: Normalizer, steps: Array
-) -> tuple[Array, Normalizer, Array]:
+    task: Task, policy: Policy, start: Start, key: Array, calm: Array, normalizer: Normalizer, spent: Spent
+) -> tuple[Array, Normalizer, Spent]:
     """The best of some bold random policies instead of a calm one, if it earns more than luck can explain."""
     draw_key, look_key, play_key = jax.random.split(key, 3)
     z = jax.random.normal(draw_key, (start.tries, policy.size))
@@ -246,7 +245,7 @@ def _bolder(
     keys = jnp.tile(jax.random.split(play_key, start.judged), 2)
     test = rollout(task, policy, jnp.repeat(rivals, start.judged, axis=0).T, normalizer, keys)[0]
     better = bolder(*test.returns.reshape(2, -1))
-    return rivals[better.astype(int)], normalizer, steps + look.length.sum() + test.length.sum()
+    return rivals[better.astype(int)], normalizer, spent.plus(Spent.on(look, test))
 
 
 @compiled(0, 1, 5)

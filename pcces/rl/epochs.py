@@ -121,14 +121,14 @@ def epoch_program(
     def step(state: Any, key: Any) -> tuple[Any, dict[str, Any]]:
         x, k = playing(state)
         play_key, learn_key = arena.keys(key, k, 2)
-        columns, first, steps = arena.epoch(x, state.normalizer, play_key, episodes)
+        columns, first, spent = arena.epoch(x, state.normalizer, play_key, episodes)
         samples = arena.outputs(first)
         after, metrics = compiled_learn(state, columns, samples, first.length, arena.jax_key(learn_key))
-        return after, arena.described(x, state.normalizer, first, samples, steps) | metrics
+        return after, arena.described(x, state.normalizer, first, samples, spent) | metrics
 
     def init(key: Any, given: First | None = None) -> tuple[Any, Any]:
-        x, normalizer, steps = first_of(arena, settings, key, given)
-        return with_critics(begin(x, normalizer, arena.jax_key(key)), given), steps
+        x, normalizer, spent = first_of(arena, settings, key, given)
+        return with_critics(begin(x, normalizer, arena.jax_key(key)), given), spent
 
     return Program(init, step, shares=episodes, blank=lambda key: begin(*arena.blank(), arena.jax_key(key)), chunk=1)
 

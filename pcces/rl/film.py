@@ -5,9 +5,10 @@ from __future__ import annotations
 import io
 import math
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +24,10 @@ from pcces.support import files as storage
 
 MOST_FRAMES = 150
 FASTEST = 25  # frames a second
-STRIP = 28  # pixels under the picture, for the numbers
+STRIP = 28  # pixels under the picture for a line of numbers, in letters of
+LETTERS = (15, 9)  # pixels, at most and at least,
+NARROW = 160  # pixels: smaller pictures are shown larger
+EDGE, GAP = 12, 22  # so far from the side and from each other
 PAPER, INK, RED = (250, 250, 248), (38, 50, 56), (217, 72, 65)
 
 
@@ -159,22 +163,57 @@ def _compiled(task: Task) -> tuple[Any, Any, Any]:
 
 def _sized(picture: np.ndarray, width: int | None) -> Image.Image:
     image = Image.fromarray(picture)
-    return image if width is None else image.resize((width, round(image.height * width / image.width)))
+    if width is None:
+        times = -(-NARROW // image.width)
+        return image.resize((times * image.width, times * image.height), Image.Resampling.NEAREST)
+    return image.resize((width, round(image.height * width / image.width)))
 
 
 def _with_numbers(run: Run, picture: Image.Image, step: int, earned: float, costs: np.ndarray) -> Image.Image:
     width, height = picture.size
-    image = Image.new("RGB", (width, height + STRIP), PAPER)
-    image.paste(picture, (0, 0))
-    pen, font = ImageDraw.Draw(image), ImageFont.load_default(15)
-    x: float = 12
     words = [(f"step {step}", INK), (f"return {earned:.1f}", INK)]
     for name, cost, limit in zip(run.problem.cost_names, costs, run.problem.thresholds):
         words.append((f"{name} {cost:.4g} of {limit:g}", RED if cost > limit else INK))
-    for text, colour in words:
-        pen.text((x, height + STRIP / 2), text, fill=colour, font=font, anchor="lm")
-        x += pen.textlength(text, font=font) + 22
+    limits = (
+        f"{name} {-8888.8:.4g} of {limit:g}" for name, limit in zip(run.problem.cost_names, run.problem.thresholds)
+    )
+    longest = (f"step {run.task.max_steps}", f"return {-88888.8:.1f}", *limits)
+    size, lines = caption(longest, width)  # the same for all frames
+    font = ImageFont.load_default(size)
+    line = round(STRIP * size / LETTERS[0])
+    image = Image.new("RGB", (width, height + line * len(lines)), PAPER)
+    image.paste(picture, (0, 0))
+    pen, left = ImageDraw.Draw(image), iter(words)
+    for i, count in enumerate(lines):
+        x = EDGE * size / LETTERS[0]
+        for text, colour in islice(left, count):
+            pen.text((x, height + (i + 0.5) * line), text, fill=colour, font=font, anchor="lm")
+            x += pen.textlength(text, font=font) + GAP * size / LETTERS[0]
     return image
+
+
+def caption(words: Sequence[str], width: int) -> tuple[int, list[int]]:
+    """In what size these words fit under a picture so many pixels wide, and how many of them are on each line.
+
+    A line is begun where the words are too long for one, and letters are smaller only where a single one is.
+
+    >>> words = ("step 300", "return -88888.8", "off_centre -8889 of 30")
+    >>> caption(words, 600), caption(words, 300), caption(words, 100)
+    ((15, [3]), (15, [2, 1]), (9, [1, 1, 1]))
+    """
+    for size in range(LETTERS[0], LETTERS[1] - 1, -1):
+        font, scale = ImageFont.load_default(size), size / LETTERS[0]
+        lines, x = [0], 2 * EDGE * scale
+        lengths = [font.getlength(text) for text in words]
+        for length in lengths:
+            if lines[-1] and x + length > width:
+                lines.append(0)
+                x = 2 * EDGE * scale
+            lines[-1] += 1
+            x += length + GAP * scale
+        if max(lengths) + 2 * EDGE * scale <= width:
+            break
+    return size, lines
 
 
 def _gif(frames: list[Image.Image], milliseconds: list[int]) -> bytes:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pcces.rl.normalizer import Normalizer
+from pcces.rl.outcome import Spent
 from pcces.rl.settings import Start
 
 Array = Any
@@ -37,12 +38,12 @@ class First(NamedTuple):
     critics: KeptCritics | None = None
 
 
-def first_of(arena: Any, settings: Any, key: Any, given: First | None) -> tuple[Array, Normalizer, Any]:
-    """x_0, its normalisation, and how many environment steps it took: what is `given`, or the best of random policies."""
+def first_of(arena: Any, settings: Any, key: Any, given: First | None) -> tuple[Array, Normalizer, Spent]:
+    """x_0, its normalisation, and what was played for it: what is `given`, or the best of random policies."""
     if given is None:
-        x, normalizer, steps = arena.first(Start.of(settings), key)
-        return x, normalizer, steps
-    return given.x, given.normalizer, np.float32(0)
+        x, normalizer, spent = arena.first(Start.of(settings), key)
+        return x, normalizer, spent
+    return given.x, given.normalizer, Spent(np.float32(0), np.zeros(len(arena.task.cost_names), np.float32))
 
 
 def with_critics(state: Any, given: First | None) -> Any:

@@ -154,6 +154,22 @@ class Candidates:
         vars(self).update(arrays)
 
 
+def first_iteration(metrics: dict[str, list[float]], candidates: Candidates, i: int) -> int | None:
+    """The first iteration that candidate i was seen in, by a run's metrics; None where these are of another version.
+
+    A policy is new where the iteration before it moved.
+
+    >>> candidates = Candidates(1, 1, 1)
+    >>> for moved in (True, False, True):
+    ...     candidates.add(np.zeros(1), np.zeros(1), np.ones(1), Estimate(1.0, np.zeros(1), np.zeros(1)), moved)
+    >>> [first_iteration({"success": [0.0, 1.0, 0.0]}, candidates, i) for i in range(len(candidates))]
+    [0, 2]
+    """
+    moved = metrics.get("moved") or metrics.get("success") or []
+    new = np.flatnonzero(np.nan_to_num([1.0, *moved[:-1]]))
+    return int(new[int(candidates.at[i])]) if moved and len(new) == len(candidates.course_n) else None
+
+
 def smooth(y: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Means and standard errors of what drifts from row to row and was seen with noise of these variances (T, m): those of
     a random walk whose speed is read from the rows around (the smoother of Rauch, Tung and Striebel 1965).

@@ -20,6 +20,7 @@ from pcces.engines.arena import Around, Group, Program
 from pcces.rl.first import First, first_of
 from pcces.rl.lesson import Learning, Lesson
 from pcces.rl.normalizer import Normalizer, Seen, carry_over, nothing_seen
+from pcces.rl.outcome import Spent
 from pcces.rl.policy import Policy
 from pcces.rl.problem import regularised
 from pcces.rl.settings import PopulationSettings, normalised
@@ -58,8 +59,8 @@ def program(arena: Any, settings: PopulationSettings) -> Program:
     begin = arena.compiled(lambda x0, normalizer: start(x0, normalizer, constraints, s))
 
     def init(key: Any, given: First | None = None) -> tuple[Learner, Any]:
-        x0, normalizer, steps = first_of(arena, s, key, given)
-        return begin(x0, normalizer), steps
+        x0, normalizer, spent = first_of(arena, s, key, given)
+        return begin(x0, normalizer), spent
 
     return Program(
         init=init,
@@ -106,8 +107,7 @@ def step(arena: Any, settings: PopulationSettings, learner: Learner, key: Any) -
     seen = nothing_seen(learner.normalizer) if lesson is None else lesson.seen
     proposal = Proposal(incumbent, directions, weights, d, x_trial, guide, critic, seen)
     after, metrics = conclude(arena.policy, learner, proposal, trial_samples, samples, s)
-    steps = arena.steps(members, own, there)
-    return after, metrics | arena.described(x, learner.normalizer, own, fresh, steps)
+    return after, metrics | arena.described(x, learner.normalizer, own, fresh, Spent.on(members, own, there))
 
 
 def search(settings: PopulationSettings) -> Callable[[], Strategy]:

@@ -30,6 +30,7 @@ from pcces.rl.normalizer import CLIP, Normalizer, normalise
 from pcces.rl.policy import LOG_STD, Policy, as_arrays, forward
 from pcces.rl.problem import Problem
 from pcces.rl.seeds import checked_seed
+from pcces.rl.spread import spread
 from pcces.support import files as storage
 from pcces.support.text import printable
 
@@ -148,7 +149,22 @@ class Run:
         with playing(there, progress) as play:
             outcome = play(x, normalizer, fresh, seed, greedy)
         certificate = certify(self.problem, outcome, ranges(there.task, self.shape, self.problem, x), confidence)
-        return replace(self, certificate=certificate, final=summary(self.problem, outcome))
+        final = summary(self.problem, outcome) | spread(self.problem, outcome)
+        kept = {name: self.final[name] for name in ("iteration",) if name in self.final}  # of the policy's origin
+        return replace(self, certificate=certificate, final=final | kept)
+
+    def plot(self, path: str | Path, over: str = "iteration") -> Path:
+        """Draw the curves of the training as a picture (.png, .pdf or .svg), over "iteration", "steps" or "time"."""
+        from pcces.report import charts, draw
+
+        return draw(charts([self], over), path, self.config["task"])
+
+    def report(self, path: str | Path, over: str = "iteration") -> Path:
+        """Write the page of the run: certificate, curves, animation, what single episodes cost."""
+        from pcces.report import make_page
+        from pcces.rl.film import ordinary_film
+
+        return make_page([self], ordinary_film, over).save(path)
 
     def trained(self) -> tuple[np.ndarray, Normalizer]:
         """The policy's parameters and normalisation; an error that says how to go on if the run is not finished."""

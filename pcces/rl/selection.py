@@ -65,6 +65,16 @@ class Prospect:
         return self
 
 
+class Chosen(NamedTuple):
+    """The policy that is returned."""
+
+    x: np.ndarray
+    normalizer: Normalizer
+    certificate: Certificate
+    outcome: Any  # of the episodes of its test
+    number: int  # among the candidates
+
+
 def choose(
     task: Task | Simulator,
     policy: Policy,
@@ -74,7 +84,7 @@ def choose(
     episodes: int,
     seed: int,
     confidence: float = 0.95,
-) -> tuple[np.ndarray, Normalizer, Certificate, Any]:
+) -> Chosen:
     """The best iterate that can be certified, with its certificate and the outcome of its test.
 
     A test takes as many episodes as are asked for, and more only where that allows for a clearly better policy. Looks and
@@ -83,7 +93,8 @@ def choose(
     If none passes, the one that came closest is returned with a certificate that does not hold.
     """
     tails = look_again(task, policy, problem, play, candidates, episodes, seed, confidence)
-    best, tested = None, set[int]()
+    best: tuple[float, Chosen] | None = None
+    tested = set[int]()
     for number in range(1, min(TESTS, len(candidates)) + 1):
         prospects = foreseen(task, policy, problem, candidates, tails, episodes, spend(confidence, number))
         left = {i: each for i, each in enumerate(prospects) if i not in tested}
@@ -95,12 +106,12 @@ def choose(
         certificate = certify(problem, outcome, now.limits, confidence, number, noise, now.levels)
         worst = max(certificate.upper_bounds, default=-math.inf)
         if certificate.holds or best is None or worst < best[0]:
-            best = worst, x, normalizer, certificate, outcome
+            best = worst, Chosen(x, normalizer, certificate, outcome, i)
         if certificate.holds:
             break
         candidates.learn(i, estimate(outputs(problem, outcome, now.levels)))  # which tells of its neighbours, too
     assert best is not None
-    return best[1:]
+    return best[1]
 
 
 def outputs(problem: Problem, outcome: Any, levels: list[float] | None) -> np.ndarray:

@@ -22,12 +22,14 @@ from pcces.rl.checkpoints import Checkpoint
 from pcces.rl.choices import chosen
 from pcces.rl.first import First
 from pcces.rl.folder import load
-from pcces.rl.iterates import Candidates
+from pcces.rl.iterates import Candidates, first_iteration
+from pcces.rl.outcome import Spent
 from pcces.rl.problem import Problem
 from pcces.rl.progress import TrainingProgress
 from pcces.rl.request import Request, check_unused, complete
 from pcces.rl.run import Run, summary
 from pcces.rl.seeds import certify_seed
+from pcces.rl.spread import spread
 from pcces.rl.stopping import Stopping, told
 from pcces.support.interrupt import uninterrupted
 from pcces.support.lock import alone_in
@@ -56,7 +58,6 @@ class Training:
         self.iterations = settings.iterations
         self.chosen = chosen(first, settings)
         self.budget: int | None = first.config.get("steps")  # in environment steps
-        self.steps_of_start = np.zeros(len(runs))
         outputs = 1 + len(first.problem.names)
         self.candidates = [Candidates(first.shape.size, first.task.observation_size, outputs) for _ in runs]
         self.moved = [True] * len(runs)
@@ -150,7 +151,6 @@ class Training:
     def _search(self, shown: TrainingProgress, callback: Callable[[list[Run]], Any] | None) -> None:
         if self.states is None:
             self.states = self.engine.start(self.given)
-            self.steps_of_start = self.engine.steps_of_start
         saved = -math.inf  # the first checkpoint comes with the first iterations: what compiled once is worth keeping
         while (count := self._affordable()) > 0:
             states, metrics = self.engine.advance(self.states, count)
@@ -228,10 +228,22 @@ class Training:
                 self.moved[i] = bool(mine.get("moved", mine["success"])[k])
                 done = self.done_of(run)
                 line = {"iteration": done} | flat(run.problem, mine, k)
-                line["steps"] += (run.metrics.get("steps") or [self.steps_of_start[i]])[-1]
+                for name, before in self._spent_before(i).items():
+                    line[name] += before
                 line["seconds"] = seconds
                 for name in run.metrics | line:  # another version may have noted other things
                     run.metrics.setdefault(name, [math.nan] * done).append(line.get(name, math.nan))
+
+    def _spent_before(self, i: int) -> dict[str, float]:
+        """What was played of run i until now, as its metrics call it; where an earlier version noted nothing, nan."""
+        run = self.runs[i]
+        names = ["steps", *(f"total_cost_{name}" for name in run.problem.cost_names)]
+        if self.done_of(run):
+            return {name: run.metrics.get(name, [math.nan])[-1] for name in names}
+        spent = self.engine.spent_at_start
+        if spent is None:  # it was interrupted before its first iteration, and goes on
+            return dict.fromkeys(names, 0.0)
+        return dict(zip(names, map(float, [spent.steps[i], *spent.costs[i]])))
 
     def done_of(self, run: Run) -> int:
         """Iterations this run has noted."""
@@ -241,22 +253,27 @@ class Training:
         run, c = self.runs[i], self.runs[i].config
         seed = certify_seed(c["seed"])
 
-        steps = 0.0
+        spent = []
 
         def play(*asked: Any) -> Any:
-            nonlocal steps
             outcome = self.arena.fresh(*asked)
-            steps += float(np.nansum(outcome.length))
+            spent.append(Spent.on(outcome))
             check_sums(run.task, outcome.costs)
             return outcome
 
-        x, normalizer, certificate, outcome = selection.choose(
-            run.task, run.shape, run.problem, play, self.candidates[i], c["certify_episodes"], seed,
-            c["confidence"],
-        )  # fmt: skip
-        run.x, run.normalizer, run.certificate = x, normalizer, certificate
-        run.critics = beginning.critics_of(self.states, i, self.settings, normalizer)
-        run.final = summary(run.problem, outcome) | {"certification_steps": steps}
+        candidates = self.candidates[i]
+        chosen = selection.choose(
+            run.task, run.shape, run.problem, play, candidates, c["certify_episodes"], seed, c["confidence"]
+        )
+        run.x, run.normalizer, run.certificate, outcome, _ = chosen
+        run.critics = beginning.critics_of(self.states, i, self.settings, chosen.normalizer)
+        played = {
+            "certification_steps": float(sum(each.steps for each in spent)),
+            "certification_costs": np.sum([each.costs for each in spent], axis=0, dtype=float).tolist(),
+        }
+        run.final = summary(run.problem, outcome) | spread(run.problem, outcome) | played
+        if (first := first_iteration(run.metrics, candidates, chosen.number)) is not None:
+            run.final["iteration"] = first
         if run.path is not None:
             run.save_policy()
 
@@ -304,7 +321,8 @@ def flat(problem: Problem, metrics: dict[str, Any], k: int) -> dict[str, float]:
     line |= {"entropy": float(metrics["entropy"][k]), "length": float(metrics["length"][k])}
     if problem.cost_names:
         line["over_threshold"] = float(over)
-    skip = {"return", "costs", "entropy", "length", "x", "mean", "std", "estimate"}
+    line |= {f"total_cost_{name}": float(metrics["spent"][k][j]) for j, name in enumerate(problem.cost_names)}
+    skip = {"return", "costs", "entropy", "length", "x", "mean", "std", "estimate", "spent"}
     line |= {name: float(values[k]) for name, values in metrics.items() if name not in skip and values[k].ndim == 0}
     return line
 

@@ -22,7 +22,7 @@ from pcces.envs.simulator import Simulator
 from pcces.rl.batch_worker import BatchedWorker
 from pcces.rl.lesson import Learning, Lesson, joined
 from pcces.rl.normalizer import Normalizer, blind, identity, update
-from pcces.rl.outcome import Outcome
+from pcces.rl.outcome import Outcome, Spent
 from pcces.rl.policy import Policy
 from pcces.rl.problem import Problem
 from pcces.rl.progress import Watch
@@ -151,9 +151,9 @@ class WorkerArena:
 
     def epoch(
         self, x: np.ndarray, normalizer: Normalizer, key: Stream, episodes: int
-    ) -> tuple[tuple[np.ndarray, ...], Outcome, np.float32]:
+    ) -> tuple[tuple[np.ndarray, ...], Outcome, Spent]:
         """Steps of one policy in a single column, as `epochs.epoch_of` takes them, the outcome of the first episodes, and
-        how many steps were played."""
+        what was played in all."""
         self.pool.share(Shared(x, normalizer))
 
         def play(size: int) -> Played:
@@ -162,7 +162,7 @@ class WorkerArena:
 
         played = rounds(play, episodes, episodes * self.task.max_steps)
         column = laid_out(self.policy, episodes * (self.task.max_steps + 1), played)
-        return column, played[0].outcome, self.steps(*(part.outcome for part in played))
+        return column, played[0].outcome, Spent.on(*(part.outcome for part in played))
 
     def play_groups(self, groups: Sequence[tuple[list[Episode], bool, bool]], greedy: bool = False) -> list[Played]:
         """Play groups of episodes, all at once, each with whether to learn from it and to keep its steps."""
@@ -212,8 +212,8 @@ class WorkerArena:
                 self.watch(start + len(piece), episodes)
         return Outcome(*(np.concatenate(part, axis=-1) for part in zip(*parts)))
 
-    def first(self, start: Start, key: Stream) -> tuple[np.ndarray, Normalizer, float]:
-        """x_0, the best of some random policies, the normalisation their episodes give, and how many steps these had."""
+    def first(self, start: Start, key: Stream) -> tuple[np.ndarray, Normalizer, Spent]:
+        """x_0, the best of some random policies, the normalisation their episodes give, and what was played of these."""
         rng = np.random.Generator(np.random.Philox(key=[key.seed, 6]))
         _, normalizer = self.blank()
         points = [
@@ -221,10 +221,10 @@ class WorkerArena:
             for _ in range(max(1 if start.bold else start.tries, LOOKS if start.normalise else 1))
         ]
         seeds = [int(v) for v in rng.integers(2**31, size=2)]
-        steps = 0.0
+        spent = Spent(np.float32(0), np.zeros(len(self.task.cost_names), np.float32))
         if start.normalise:
             played = [self._play_point(x, blind(normalizer.mean), seeds, learn=True) for x in points]
-            steps += float(self.steps(*(each.outcome for each in played)))
+            spent = spent.plus(Spent.on(*(each.outcome for each in played)))
             lesson = joined(each.lesson for each in played)
             if lesson is not None:
                 normalizer = update(normalizer, lesson.seen, frozen=np.bool_(False))
@@ -232,19 +232,19 @@ class WorkerArena:
         if start.bold:
             rivals, more = self._bolder(start, points[0], normalizer, rng)
             self._failed = 0
-            return rivals, normalizer, steps + more
+            return rivals, normalizer, spent.plus(more)
         if start.tries > 1:
             outcomes = [self._play_point(x, normalizer, seeds).outcome for x in points[: start.tries]]
-            steps += float(self.steps(*outcomes))
+            spent = spent.plus(Spent.on(*outcomes))
             best = int(np.argmin(first_choice(np.stack([self.outputs(o).mean(0) for o in outcomes]))))
         self._failed = 0
-        return points[best], normalizer, steps
+        return points[best], normalizer, spent
 
     def _bolder(
         self, start: Start, calm: np.ndarray, normalizer: Normalizer, rng: np.random.Generator
-    ) -> tuple[np.ndarray, float]:
-        """The best of some bold random policies instead of a calm one, if it earns more than luck can explain; and the steps
-        that took."""
+    ) -> tuple[np.ndarray, Spent]:
+        """The best of some bold random policies instead of a calm one, if it earns more than luck can explain; and what was
+        played for that."""
 
         def play(points: Sequence[np.ndarray], episodes: Sequence[tuple[int, int]]) -> Outcome:
             """Episodes (point, seed), in their order."""
@@ -258,7 +258,7 @@ class WorkerArena:
         seeds = [int(s) for s in rng.integers(2**31, size=start.judged)]
         test = play(rivals, [(i, s) for i in range(2) for s in seeds])
         better = bolder(*test.returns.reshape(2, -1))
-        return rivals[int(better)], float(self.steps(look, test))
+        return rivals[int(better)], Spent.on(look, test)
 
     def blank(self) -> tuple[np.ndarray, Normalizer]:
         """The same structure without content."""
@@ -275,12 +275,8 @@ class WorkerArena:
         y = np.asarray(self.problem.outputs(outcome), dtype=np.float32)
         return np.where(np.all(np.isfinite(y), axis=1, keepdims=True), y, np.float32(math.inf))
 
-    def steps(self, *outcomes: Outcome) -> np.float32:
-        """How many steps these episodes have."""
-        return np.float32(sum(float(np.nansum(outcome.length)) for outcome in outcomes))
-
     def described(
-        self, x: np.ndarray, normalizer: Normalizer, own: Outcome, samples: np.ndarray, steps: np.float32
+        self, x: np.ndarray, normalizer: Normalizer, own: Outcome, samples: np.ndarray, spent: Spent
     ) -> dict[str, Any]:
         """What every algorithm reports of an iteration: the policy it started from, fresh episodes of that policy and
         what they are worth (`samples`), and how much was played in all."""
@@ -293,7 +289,8 @@ class WorkerArena:
             "costs": outcome.costs.mean(-1) if good.any() else np.full(len(self.task.cost_names), np.nan),
             "entropy": outcome.entropy.mean() if good.any() else nan,
             "length": outcome.length.mean() if good.any() else np.float32(0),
-            "steps": steps,
+            "steps": spent.steps,
+            "spent": spent.costs,
             "failed_episodes": np.float32(failed),
             "x": x,
             "mean": normalizer.mean,
