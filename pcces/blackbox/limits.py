@@ -72,7 +72,7 @@ def clearance(search: Search, outputs: np.ndarray) -> np.ndarray:
 
 def over(search: Search, values: np.ndarray, error: np.ndarray | float = 0.0) -> np.ndarray:
     """Likewise, of what is limited (.., 1 + r) with standard errors."""
-    z = search.options.constraint_z + CARE * np.array([limit.kind != "mean" for limit in each(search)])
+    z = search.options.constraint_z + CARE * np.array([by_shape(column) for column in columns(search)])
     return values[..., 1:] + margin(search) + z * error - allowance(search)
 
 
