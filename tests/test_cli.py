@@ -47,7 +47,9 @@ def test_train_shows_progress_writes_the_folder_and_ends_with_the_certificate(tr
     assert done.stdout.endswith("report: runs/CartSafe-v0/pcces-default-threshold250-seed0/report.html\n")
     shown = r"iteration 200/200  return \S+  off_centre \S+ \(limit 250\)  entropy \S+  sigma \S+  accepted \d+ %"
     assert re.search(shown, done.stderr) and re.search(r"\d+ s left", done.stderr)
-    assert re.match(r"pcces: 200 iterations of .*\ncompiling\n", done.stderr)  # something is said at once, long before the first iterations
+    assert re.match(
+        r"pcces: 200 iterations of .*\ncompiling\n", done.stderr
+    )  # something is said at once, long before the first iterations
     assert sorted(file.name for file in folder.iterdir()) == FILES
     config = json.loads((folder / "config.json").read_text())
     assert config["thresholds"] == [250.0] and config["settings"]["hidden"] == [4]

@@ -29,6 +29,10 @@ SEARCHES = {
     "named": (dict(x0={"a": 1.0, "b": 2, "c": "z"}, bounds=NAMED, max_evaluations=300, strategy="model"), 12),
     "linear": (dict(x0=[0.0] * 3, linear=LinearConstraint([[1, 1, 1]], -1, 1), bounds=[(-1, 1)] * 3, scale=[1, 2, 3],
                     constraint_range=((-20, 20),) * 2, anneal=(0.5, 5), max_evaluations=300), 8),
+    "starts": (dict(x0=[[1.0] * 3, [0.5] * 3], initial_data=([[0.2] * 3, [2.0] * 3], [0.3, 11.0], [[-0.3, -6], [1.5, -8]]),
+                    max_evaluations=300, failures=0.2), 6),
+    "orders": (dict(x0=[1.0] * 3, max_evaluations=150), -40),  # asked for a few at a time, so many times
+    "parts": (dict(x0=[1.0] * 3, max_evaluations=150, failures="missing"), 5),  # of one more batch a part is told
 }  # fmt: skip
 
 
@@ -42,11 +46,30 @@ def answers(opt, batch, rng):
 
 
 def going_on(opt, batches, rng):
-    for _ in range(batches):
+    for _ in range(abs(batches)):
         if opt.stop():
             break
+        if batches < 0 or opt.state.desk is not None:
+            opt.ask(2)
+            batch = (opt.pending or [opt.ask(1)])[0]
+            if len(batch):
+                f, c = answers(opt, batch, rng)
+                opt.tell(batch, f[:1], c[:1], rows=[0])
+            continue
+        for batch in opt.pending or [opt.ask()]:
+            opt.tell(batch, *answers(opt, batch, rng))
+    return opt
+
+
+def begun(name):
+    """A search as far as it is saved."""
+    asked, batches = SEARCHES[name]
+    opt, rng = pcces.Optimizer(rng=1, **asked), np.random.default_rng(0)
+    going_on(opt, batches, rng)
+    if name == "parts":
         batch = opt.ask()
-        opt.tell(batch, *answers(opt, batch, rng))
+        f, c = answers(opt, batch, rng)
+        opt.tell(batch, f[:1], c[:1], rows=[0])
     return opt
 
 
@@ -66,8 +89,8 @@ def refusal(attempt):
 def saved(tmp_path_factory):
     """The searches as files."""
     folder = tmp_path_factory.mktemp("searches")
-    for name, (asked, batches) in SEARCHES.items():
-        going_on(pcces.Optimizer(rng=1, **asked), batches, np.random.default_rng(0)).save(folder / f"{name}.npz")
+    for name in SEARCHES:
+        begun(name).save(folder / f"{name}.npz")
     return sorted(folder.iterdir())
 
 
@@ -138,8 +161,7 @@ def test_all_that_is_saved_is_held_against_what_it_must_be(saved):
 
 def test_searches_that_were_not_changed_go_on_from_any_of_their_phases(saved, tmp_path):
     for path in saved:
-        asked, batches = SEARCHES[path.stem]
-        whole = going_on(pcces.Optimizer(rng=1, **asked), batches, np.random.default_rng(0))
+        whole = begun(path.stem)
         again = pcces.Optimizer.load(path)
         for opt in (whole, again):
             going_on(opt, 5, np.random.default_rng(1))

@@ -29,14 +29,16 @@ ARGUMENTS = {
     "max_evaluations": whole(1, MANY), "options": NAMES, "linear": several(Kind("a list", lambda v: isinstance(v, list))),
     "confidence": SHARE, "common_random_numbers": FLAG, "equalities": several(whole(-MANY, MANY)), "strategy": TEXT, "preset": TEXT,
 }  # fmt: skip
+PART = Kind("between 0 and 1", lambda v: NUMBER.fits(v) and 0 <= v <= 1)
 _row, _count, _at_least_zero = whole(-1), whole(0, MANY), Kind("at least 0", lambda v: NUMBER.fits(v) and v >= 0)
 MEMORY = {
     "phase": Kind(f"one of {', '.join(PHASES)}", lambda v: v in PHASES), "message": TEXT, "converged": FLAG, "batches": _count,
-    "evaluations": _count, "failures": _count, "repeated": _count, "constraints": _row, "noisy": FLAG,
+    "evaluations": _count, "failures": _count, "repeated": _count, "from_data": FLAG, "given": _count, "missed": _count,
+    "test_failed": _count, "answer_failed": _count, "failure_rate": PART, "constraints": _row, "noisy": FLAG,
     "jump": _at_least_zero, "surprise": FLAG, "boolean": FLAG, "over": _count, "run_start": _count, "incumbent_row": _row,
     "trial_row": _row, "few": FLAG, "fitted": _count, "spread_floor": _at_least_zero, "stalls": _count,
     "progress_f": ANY_NUMBER, "kind": TEXT, "looks": _count, "holds": FLAG, "answer_samples": _count, "method": TEXT,
-    "answer_broken": ANY_NUMBER, "spent": Kind("between 0 and 1", lambda v: NUMBER.fits(v) and 0 <= v <= 1),
+    "answer_broken": ANY_NUMBER, "spent": PART,
     "f_scale": Kind("a positive number", lambda v: NUMBER.fits(v) and v > 0),
 }  # fmt: skip
 
@@ -49,7 +51,7 @@ _ESTIMATES = {
     for part, kind in _ESTIMATE.items()
 }
 ARRAYS: dict[str, tuple[str, str]] = _ESTIMATES | {
-    "x0": ("f", "s"), "equal": ("i", "E"), "noise": ("f", "w"), "jump": ("f", "w|."), "residuals": ("f", "R w|0 0"),
+    "x0": ("f", "s|J s"), "origin": ("f", "n|0"), "starts": ("f", "K n|0 0|0"), "equal": ("i", "E"), "noise": ("f", "w"), "jump": ("f", "w|."), "residuals": ("f", "R w|0 0"),
     "low": ("f", "r"), "high": ("f", "r"), "worst": ("f", "r"), "between": ("b", "r"), "state.x": ("f", "n"), "state.sigma": ("f", "."),
     "state.sigma_es": ("f", "."), "state.k": ("i", "."), "state.successes": ("i", "."), "theta": ("f", "w t|0 0"),
     "multipliers": ("f", "r"), "wins": ("f", "4"), "x_trial": ("f", "n|0"), "trial_samples": ("f", "T w|0 0"),
@@ -66,12 +68,17 @@ ARRAYS: dict[str, tuple[str, str]] = _ESTIMATES | {
     "evaluations_why": ("U", "V"), "evaluations_dropped": ("fi", "2|1|."), "archive_points": ("f", "B n|0 0"),
     "archive_outputs": ("f", "B w|0 0"), "archive_counts": ("f", "B"), "archive_within": ("f", "w|0"),
     "archive_freedom": ("f", "."), "archive_failed": ("f", "F n|0 0"),
+    "parts_told": ("b", "D"), "parts_f": ("f", "D"), "parts_boolean": ("b", "."), "parts_c": ("bf", "D m|D C"),
+    "earlier_points": ("f", "X s"), "earlier_f": ("f", "X"), "earlier_c": ("f", "X Y"), "desk_seed": ("i", "O"), "desk_why": ("U", "O"),
+    "desk_run": ("i", "O"), "desk_pair": ("i", "O"), "desk_number": ("i", "O"), "desk_row": ("i", "O"), "desk_told": ("b", "O"),
+    "desk_outputs": ("f", "O w|O 0|0 0"), "desk_numbers": ("i", "3"), "desk_z": ("f", "O n"),
 }  # fmt: skip
 TOGETHER = [
     {"low", "high", "between"}, {"archive_points", "archive_outputs", "archive_counts"}, {"accepted_points", "accepted_means"},
     *({f"{name}.{part}" for part in _ESTIMATE} for name in ("first", "incumbent", "trial")),
     {name for name in ARRAYS if name.startswith("history_")} - {"history_excess"}, {name for name in ARRAYS if name.startswith("evaluations_")},
-    {name for name in ARRAYS if name.startswith("state.")},
+    {name for name in ARRAYS if name.startswith("state.")}, {name for name in ARRAYS if name.startswith("desk_")} - {"desk_z"},
+    {"parts_told", "parts_f", "parts_boolean"}, {"earlier_points", "earlier_f"},
 ]  # fmt: skip
 DERIVED = 1e120  # from what is no farther from zero than FARTHEST
 LIMITS = {"theta": 300.0, "evaluations_dropped": MANY, "state.k": MANY, "state.successes": MANY, "state.sigma": 1e50,
@@ -85,13 +92,15 @@ INSIDE = {
     "candidates.i",
     "archive_points",
     "archive_failed",
+    "starts",
+    "desk_z",
 }
 FINITE = {
     "x0", "noise", "residuals", "state.x", "state.sigma", "state.sigma_es", "theta", "multipliers", "wins", "x_trial", "d",
     "weights", "directions", "accepted_points", "ends.i.x", "ends.i.factor", "ends.i.spread", "ends.i.multipliers",
     "candidates.i", "answer", "archive_points", "archive_outputs", "archive_counts", "archive_within", "archive_freedom",
     "archive_failed", "evaluations_x", "first.n", "incumbent.n", "trial.n", "ends.i.estimate.n", "expected", "doubt",
-    "accepted_means", "evaluations_dropped",
+    "accepted_means", "evaluations_dropped", "origin", "starts", "desk_z", "earlier_points",
 }  # fmt: skip
 POSITIVE = {"state.sigma", "state.sigma_es", "wins", "archive_counts", "ends.i.spread"}
 NEAREST, SIZES = 1e-100, ("sigma", "sigma_es", "spread")  # to zero: steps so small that their squares are not 0
@@ -110,7 +119,7 @@ def check_header(data: Mapping[str, Any], arrays: Arrays) -> None:
         if len(parts) != 3 or not np.isfinite(np.asarray(parts[0], dtype=float)).all():
             raise ValueError("arguments.linear must hold matrices of finite numbers, each between two limits")
     x0 = arrays.get("x0")
-    if x0 is None or x0.ndim != 1:
+    if x0 is None or x0.ndim not in (1, 2) or not x0.size:
         raise ValueError("it has no x0")
 
 
