@@ -463,5 +463,21 @@ def test_presets():
     assert make_options(**pcces.Options(kappa=3.0).to_dict()) == pcces.Options(kappa=3.0)
 
 
+@shows("failures")
+def test_failures():
+    def fails(x, rng):
+        if rng.random() < 0.1:
+            raise RuntimeError("no licence")
+        return ((x - 1) ** 2).sum() + 0.1 * rng.standard_normal(), x.sum() - 1 + 0.1 * rng.standard_normal()
+
+    rates = {}
+    for failures in ("infeasible", "missing", 0.01):
+        given = {"failures": failures, "max_evaluations": 400, "common_random_numbers": True, "strategy": "cma"}
+        res = pcces.minimize(fails, [0.0, 0.0], bounds=[(-2, 2)] * 2, rng=0, **given)
+        rates[failures] = res.certificate.failure_rate, res.success
+    assert rates["infeasible"] == (None, False) and rates["missing"][0] > 0.1 and rates["missing"][1]
+    assert rates[0.01][0] > 0.1 and not rates[0.01][1]  # more fail than are allowed
+
+
 def test_every_option_has_a_test():
     assert {field.name for field in fields(pcces.Options)} == COVERED

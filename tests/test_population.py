@@ -1,6 +1,7 @@
 """One iteration with a population, in an arena made up: what is played, on which seeds, and what comes of it."""
 
 import itertools
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -17,6 +18,14 @@ POLICY = Policy(2, Discrete(2), ())
 FEW = dict(population=4, episodes=3, metric_episodes=5, member_episodes=2, warm_up=0, sigma0=0.5, sigma_max=2.0)
 FEW |= dict(hidden=(), l2=0.0)
 PLAIN = FEW | dict(surrogate="updates", normalise=False)
+
+
+class Played(NamedTuple):
+    """Episodes of one step that cost nothing, by what they came to."""
+
+    outputs: np.ndarray
+    length: np.ndarray
+    costs: np.ndarray
 
 
 class Table:
@@ -41,19 +50,20 @@ class Table:
         self.played.append(groups)
         points = [np.repeat(group.points, len(group.seeds) // len(group.points), axis=0) for group in groups]
         outcomes = [
-            np.array([self.function(x, seed) for x, seed in zip(rows, group.seeds)])
+            Played(
+                np.array([self.function(x, seed) for x, seed in zip(rows, group.seeds)]),
+                np.ones(len(group.seeds)),
+                np.zeros((1, len(group.seeds))),
+            )
             for rows, group in zip(points, groups)
         ]
         return outcomes, self.lesson if learning is not None else None
 
     def outputs(self, outcome):
-        return outcome
+        return outcome.outputs
 
-    def steps(self, *outcomes):
-        return sum(len(outcome) for outcome in outcomes)
-
-    def described(self, x, normalizer, own, samples, steps):
-        return {"own": own, "samples": samples, "steps": steps}
+    def described(self, x, normalizer, own, samples, spent):
+        return {"own": own.outputs, "samples": samples, "steps": spent.steps}
 
 
 def started(settings, x=1.0):
