@@ -125,11 +125,11 @@ def test_their_names_are_known_where_the_command_line_finds_them(example):
 # -- black boxes -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("file", ["staffing", "controller", "hyperparameters", "portfolio"])
+@pytest.mark.parametrize("file", ["staffing", "controller", "hyperparameters", "portfolio", "reactor"])
 def test_a_black_box_is_solved_and_what_is_certified_is_true(file, example):
     module = example(file)
     res = module.solve(250)
-    assert res.nfev <= 250 and res.failures == 0
+    assert res.nfev <= 250 and (res.failures > 0) == (file == "reactor")
     fresh = [np.random.default_rng(10**6 + seed) for seed in range(400)]
     if file == "staffing":
         truth = np.mean([module.day(res.x, rng) > module.LATE for rng in fresh[:200]]) <= 0.08
@@ -137,6 +137,8 @@ def test_a_black_box_is_solved_and_what_is_certified_is_true(file, example):
         truth = np.mean([module.move(res.x, rng)[1] > module.FAR for rng in fresh]) <= 0.03
     elif file == "hyperparameters":
         truth = np.mean([module.fitted(res.x, rng)[1] for rng in fresh[:50]]) <= 1.02
+    elif file == "reactor":
+        truth = np.mean([module.simulate(res.x, rng)[1] for rng in fresh]) >= 0.895
     else:
         truth = module.pcces.limits.CVaR(0.1).estimate([-(res.x @ module.year(rng)) for rng in fresh]) <= 18
     assert truth or not res.success
