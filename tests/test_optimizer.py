@@ -232,7 +232,7 @@ def test_saved_data_are_json(saved):
 
 # when enough is known for another strategy, and it can no longer be afforded
 @example(budget=41, noise=0.0, constraints=0, failing=0.0, strategy="default", options={})
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(
     budget=st.integers(1, 200),
     noise=st.sampled_from([0.0, 0.3, 5.0]),

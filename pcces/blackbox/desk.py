@@ -42,6 +42,8 @@ def tell(search: Search) -> None:
     while search.state.phase != "done" and _goes_on(search):
         _clear(search)
     _clear(search)
+    if search.state.budget.left <= search.reserve() and not any(order.out for order in _desk(search)):
+        _next(search)  # which ends a search that nobody will be asked for any more
 
 
 def _desk(search: Search) -> Desk:
@@ -65,7 +67,7 @@ def _next(search: Search) -> Order | None:
         more = more and (not told or certify.promising(search, _samples(search, told)))
         return _order(search, "certify", state.test.candidates[-1]) if more else None
     if state.budget.left <= search.reserve():
-        if state.phase == "start" or (not search.reserve() and any(order.out for order in desk)):
+        if any(order.out for order in desk) and (state.phase == "start" or not search.reserve()):
             return None
         end(search, f"the search has used its share of {search.max_evaluations} evaluations")
         return _next(search)
