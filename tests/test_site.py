@@ -17,6 +17,7 @@ import pcces
 from pcces.blackbox.options import Options
 from pcces.cli import app
 from pcces.policies import ALGORITHMS, find_algorithm
+from pcces.studies.brief_page import make_brief_page
 from pcces.studies.markdown_page import make_page
 from pcces.studies.store import Store
 
@@ -169,5 +170,6 @@ def test_the_results_page_is_what_the_command_makes(tmp_path, monkeypatch):
     made = make_page(Store(ROOT / "results"), tmp_path / "img", tmp_path)
     stale = "docs/results/experiments.md is not made from results/ as they are: pcces reproduce --page docs/results/experiments.md"
     assert (home / "experiments.md").read_text() == made, stale
+    assert (home / "experiments-in-brief.md").read_text() == make_brief_page(Store(ROOT / "results"), "experiments.md")
     pictures = re.findall(r"\]\((img/[^)]*)\)", made)
     assert len(pictures) > 5 and all((home / picture).exists() for picture in pictures), stale

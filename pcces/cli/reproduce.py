@@ -51,7 +51,7 @@ def reproduce(
     ray_address: Annotated[str | None, typer.Option(help="The cluster of --engine ray.", show_default=False)] = None,
     out: Annotated[Path, typer.Option(help="The folder of results; what it holds is not run again.")] = Path("results"),
     write: Annotated[
-        Path | None, typer.Option("--page", help="Write the page about all results there are.", show_default=False)
+        Path | None, typer.Option("--page", help="Write a page about all results, and NAME-in-brief.md beside it.", show_default=False)
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -67,7 +67,7 @@ def reproduce(
     \f
     Many parameters: each is an argument or an option of the command.
     """
-    from pcces.studies import catalogue, markdown_page, policies, protocol, selection
+    from pcces.studies import brief_page, catalogue, markdown_page, policies, protocol, selection
     from pcces.studies.store import Store
     from pcces.studies.study import Study, jobs_for
 
@@ -97,6 +97,8 @@ def reproduce(
     if write is not None:
         text = markdown_page.make_page(store, write.parent / "img", write.parent)
         write_atomically(write, text.encode())
+        brief = brief_page.make_brief_page(store, write.name)
+        write_atomically(write.with_name(f"{write.stem}-in-brief.md"), brief.encode())
     say(experiments or list(catalogue.EXPERIMENTS.values()), study, write, as_json, ran=bool(names))
     if study.failed:
         raise typer.Exit(FAILED)
