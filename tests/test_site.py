@@ -101,7 +101,7 @@ def test_examples_in_docstrings_are_shown_as_code_and_what_is_for_the_tests_is_n
     assert '<span class="go">(True, True, True)</span>' in html
 
 
-@pytest.mark.parametrize("module", ["hooks", "docstrings"])
+@pytest.mark.parametrize("module", ["hooks", "docstrings", "prose"])
 def test_the_examples_of_what_makes_the_site(module):
     spec = importlib.util.spec_from_file_location(module, ROOT / "docs" / f"{module}.py")
     made = importlib.util.module_from_spec(spec)
