@@ -18,7 +18,10 @@ WORDS_OF_A_SENTENCE, WORDS_OF_A_PAGE = 35, 2500
 BANNED = (  # a pattern, and what to write instead
     (r"\bcounted are\b", "a subject first"),
     (r"\ban? (iteration|episode|second|seed|core|epoch|generation)'s? (plays|has) \d+ times", "per iteration"),
-    (r"\b(steps|lines?|rows?|points?|bytes|one|samples|iterations) an? (second|iteration|episode|seed|core|node|batch|epoch)\b", "per"),
+    (
+        r"\b(steps|lines?|rows?|points?|bytes|one|samples|iterations) an? (second|iteration|episode|seed|core|node|batch|epoch)\b",
+        "per",
+    ),
     (r"\beach stands for itself\b", "each is judged by itself"),
     (r"\bdifferences? that (is|are) none\b", "differences that are zero"),
     (r"\bnowhere in the brackets\b", "a plain statement"),
@@ -39,7 +42,9 @@ BANNED = (  # a pattern, and what to write instead
 
 def sentences(page: str) -> Iterator[tuple[int, str]]:
     """The sentences of a page in Markdown, each with the number of its first line. Code and tables are left out."""
-    text = re.sub(r"^(```.*?^```|---\n.*?^---|\|.*?$|    .*?$|<.*?$|#.*?$|!\[.*?$)", blank, page, flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(
+        r"^(```.*?^```|---\n.*?^---|\|.*?$|    .*?$|<.*?$|#.*?$|!\[.*?$)", blank, page, flags=re.DOTALL | re.MULTILINE
+    )
     text = re.sub(r"`[^`\n]*`", "code", text)
     text = re.sub(r"\]\([^)]*\)", "]", text)
     start = 0
@@ -73,7 +78,12 @@ def complaints(path: str, page: str) -> Iterator[str]:
 
 def main() -> int:
     """Print all complaints; the exit code is 1 if there are some."""
-    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    pages = [
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+        ROOT / "CHANGELOG.md",
+        *sorted((ROOT / "docs").rglob("*.md")),
+    ]
     found = []
     for page in pages:
         path = page.relative_to(ROOT).as_posix()

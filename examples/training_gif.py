@@ -42,13 +42,17 @@ def frames(run):
         for axis, values, colour, title, top in zip(axes, (returns, costs), (RETURN, COST), ("return", "cost"), tops):
             axis.clear()
             axis.set(xlim=(0, steps[-1]), ylim=(0, top), xlabel="thousand environment steps")
-            axis.set_title(f"{title}: {values[shown - 1]:.0f}", loc="left", fontsize=15, color=colour, fontweight="bold")
+            axis.set_title(
+                f"{title}: {values[shown - 1]:.0f}", loc="left", fontsize=15, color=colour, fontweight="bold"
+            )
             axis.plot(steps[:shown], values[:shown], color=colour, linewidth=3)
             axis.plot(steps[shown - 1], values[shown - 1], "o", color=colour, markersize=9, clip_on=False)
             axis.spines[["top", "right"]].set_visible(False)
         axes[1].axhspan(30, tops[1], color=COST, alpha=0.1, linewidth=0)
         axes[1].axhline(30, color="black", linestyle="--", linewidth=1.5)
-        axes[1].text(0.97, 0.95, "above the limit of 30", transform=axes[1].transAxes, ha="right", va="top", fontsize=12)
+        axes[1].text(
+            0.97, 0.95, "above the limit of 30", transform=axes[1].transAxes, ha="right", va="top", fontsize=12
+        )
         figure.canvas.draw()
         yield Image.fromarray(np.asarray(figure.canvas.buffer_rgba())[..., :3]).quantize(32)
     plt.close(figure)

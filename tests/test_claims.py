@@ -123,7 +123,9 @@ def test_feasible_where_others_are_not(tmp_path):
     assert judged(e, results)[0] == "reproduced"
     assert "CPO all 3" in e.judge(e, results).parts[1].said
     *_, own, on_the_way, steps = e.judge(e, results).remarks
-    assert own == "Runs of PCCES that end training above the limit: 0 of 3." and "At equal steps its return is " in steps
+    assert (
+        own == "Runs of PCCES that end training above the limit: 0 of 3." and "At equal steps its return is " in steps
+    )
     assert "not clearly different in 1" in on_the_way
     cases = ((31.0, 40.0, 250.0, 0), (20.0, 29.0, 250.0, 1), (20.0, 30.0, 250.0, 1), (20.0, 40.0, 350.0, 2))
     for our_cost, last, returns, wrong in cases:  # a cost of 30 is no more than allowed
@@ -138,9 +140,7 @@ def test_one_unlucky_run_of_another_does_not_hide_that_the_rest_are_higher(tmp_p
     for seed, returns in enumerate((305.0, 305.0, 100.0)):
         results[1].runs[seed]["return"] = returns
     part = e.judge(e, results).parts[2]
-    assert part.holds and part.said.endswith(
-        ": 0. Lower on most seeds, but not clearly: CPO on CartSafe-v0 (2 of 3)."
-    )
+    assert part.holds and part.said.endswith(": 0. Lower on most seeds, but not clearly: CPO on CartSafe-v0 (2 of 3).")
 
 
 def test_numbers_stand_beside_the_papers(tmp_path):

@@ -44,7 +44,7 @@ def test_a_policy_that_learnt_nothing_is_told_and_so_is_a_cost_that_never_came(t
     again, words = said(Idle(), init=run)  # a policy that was good before it began need not get better
     assert words == [unseen] and f"(the policy it began with had {again.metrics['return'][0]:.4g})" in again.words()
     page = report.write([run], tmp_path / "report.html").read_text()
-    assert "Worth a second look" in page and "learnt to do nothing" in page
+    assert "Warnings" in page and "learnt to do nothing" in page
 
 
 def test_a_limit_that_is_out_of_reach_is_told():

@@ -134,7 +134,7 @@ def test_one_that_cannot_be_copied_is_made_again_by_its_id_or_refused():
         (42, {}, "a task is given by its id, as a pcces.envs.Task, or as an environment.*not as 42"),
         (lambda: 3, {}, "environment made 3, which is no Gymnasium environment"),
         (gymnasium.wrappers.vector.ClipReward(SyncVectorEnv([simulators.Line]), 0, 1), {}, "wrap the environment itself"),
-        (gymnasium.make("CartPole-v1", render_mode="human"), {}, "opens a window, and every worker would open one"),
+        (gymnasium.make("CartPole-v1", render_mode="human"), {}, "opens a window, and so would every worker"),
         (simulator("tests/Line-v0"), {"env_args": {"costs": "six"}}, r"give costs to simulator\(\.\.\.\)"),
     ],
 )  # fmt: skip

@@ -47,7 +47,7 @@ def test_a_run_and_its_folder_have_the_name_as_it_is_here(tmp_path, monkeypatch)
     assert training.runs[0].config["algorithm"] == "ppo-lag"
     monkeypatch.chdir(tmp_path)
     refused = here("train", "CartPole-v0", "--algorithm", "PPO-Lag", "--resume")
-    is_refused(refused, "there is no run to go on with in runs/CartPole-v0/ppo-lag-default-seed0")
+    is_refused(refused, "there is no run to continue in runs/CartPole-v0/ppo-lag-default-seed0")
     (kept,) = selection.only([EXPERIMENTS["entropy"]], ["CartPole-v0"], ["OpenES"])
     assert {arm.algorithm for arm in kept.arms} == {"openes"}
 

@@ -349,7 +349,7 @@ def test_what_is_missing_for_a_certificate():
     [
         ({"max_evaluation": 3}, "did you mean 'max_evaluations'"),
         ({"bounds": [(0, 1)]}, "bounds comes from the study"),
-        ({"rng": 3}, "rng is called seed here"),
+        ({"rng": 3}, "use seed instead of rng"),
         ({"max_evaluations": 0}, "max_evaluations must be a whole number of at least 1"),
         ({"confidence": 2.0}, "confidence must lie in"),
     ],

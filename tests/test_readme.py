@@ -88,5 +88,8 @@ def test_the_examples_of_the_readme_run_and_the_first_answer_is_certified(capsys
     assert res.success and res.certificate.holds
     assert res.x == pytest.approx([0.5, 0.5], abs=0.05) and res.x.sum() <= 1
     shown = capsys.readouterr().out
-    assert "Certified: with 95 % confidence all mean constraints are <= 0" in shown and "CERTIFIED: off_centre at most " in shown
+    assert (
+        "Certified: with 95 % confidence all mean constraints are <= 0" in shown
+        and "CERTIFIED: off_centre at most " in shown
+    )
     assert names["run"].certificate.holds and (Path("runs") / "first" / "report.html").exists()

@@ -221,7 +221,7 @@ def test_a_search_of_which_every_evaluation_failed():
     res = pcces.minimize(lambda x: np.nan, [0.0, 0.0], bounds=BOX, max_evaluations=60, rng=0)
     drawn = panels(res)
     assert written(drawn["objective"]) == ["nothing was evaluated without failing"]
-    assert "no point that could be put to the test" in drawn["x,"].figure.get_suptitle()
+    assert "no point could be evaluated without failing" in drawn["x,"].figure.get_suptitle()
 
 
 def test_the_headline_has_the_colour_of_the_grade(tmp_path):

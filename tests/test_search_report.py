@@ -45,8 +45,8 @@ def test_the_page_has_all_of_it(few, written):
     assert few.success and few.failures > 0
     assert headings(html) == [
         "Feasible with 95 % confidence (asymptotic)", "The answer", "The certificate",
-        "Which limits bind, and what looser ones would gain", "The search", "Around the answer", "x0", "x1",
-        "The best points evaluated", "Over the limits during the search",
+        "Which limits bind, and what looser limits would gain", "The search", "Around the answer", "x0", "x1",
+        "The best points evaluated", "Evaluations above the limits during the search",
     ]  # fmt: skip
     assert "rare large values" in html and "heat &lt;= 0: kept, by at least" in html and "load &lt;b&gt;" in html
     assert str(few.improvement) in html and few.improvement.value > 0 and "evaluations that failed" in html
@@ -95,7 +95,7 @@ def test_a_search_that_could_go_on_says_so():
 
 def test_the_best_points_are_ordered_with_a_standard_error_against_them(few):
     (table,) = best_points(few)
-    assert table.columns[:5] == ["f", "evaluations", "heat, less its limit", "load <b>, less its limit", "x0"]
+    assert table.columns[:5] == ["f", "evaluations", "heat, minus its limit", "load <b>, minus its limit", "x0"]
     f, errors = np.array([[float(v) for v in row[0].split(" ± ")] for row in table.rows]).T
     c = np.array([float(row[2]) for row in table.rows])
     kept = c + errors <= 0.01  # the noise of the constraint is that of f

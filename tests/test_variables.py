@@ -288,6 +288,6 @@ def test_what_makes_no_sense_is_said(wrong, says):
 
 
 def test_only_plain_choices_can_be_saved(tmp_path):
-    with pytest.raises(ValueError, match="only choices of texts and numbers can be saved"):
+    with pytest.raises(ValueError, match="a search can only be saved if its choices are strings and numbers"):
         pcces.Optimizer({"a": len}, bounds={"a": Choice(len, max)}).save(tmp_path / "a.npz")
     assert Variables.from_data(read_variables(REACTOR, None).plain_data()).kinds == read_variables(REACTOR, None).kinds

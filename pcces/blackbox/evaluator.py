@@ -168,17 +168,17 @@ class Evaluator:
         if engine not in ENGINES:
             raise ValueError(f"unknown engine {engine!r}; there are {', '.join(ENGINES)}")
         if ray_address is not None and engine != "ray":
-            raise ValueError("ray_address is the address of a Ray cluster: give engine='ray' with it")
+            raise ValueError("ray_address needs engine='ray'")
         if timeout is not None and not timeout > 0:
             raise ValueError(f"timeout must be a positive number of seconds, got {timeout}")
         own_workers = workers is None or isinstance(workers, int)
         if vectorized and (workers is not None or timeout or engine == "ray" or common_random_numbers or constraints):
             raise ValueError(
-                "vectorized=True hands fun whole batches: leave workers, engine, timeout, constraints and "
-                "common_random_numbers out"
+                "vectorized=True passes whole batches to fun: leave out workers, engine, timeout, constraints and "
+                "common_random_numbers"
             )
         if not own_workers and (timeout or engine == "ray"):
-            raise ValueError("timeout and engine='ray' need workers of our own: give an integer as workers, or none")
+            raise ValueError("timeout and engine='ray' need an integer as workers, or none")
         self.functions = UserFunctions(fun, constraints, common_random_numbers)
         self.vectorized = vectorized
         self.constraints = -1  # unknown until an evaluation succeeds
@@ -202,7 +202,7 @@ class Evaluator:
     def submit(self, batch: Batch) -> list[int]:
         """Begin the evaluations of a batch, and get their numbers; `collect` says what came of them."""
         if self.vectorized:
-            raise TypeError("asynchronous=True evaluates points one by one: leave vectorized=True out")
+            raise TypeError("asynchronous=True evaluates points one by one: leave out vectorized=True")
         return [self.runner.submit(call) for call in _calls(batch)]
 
     def collect(self, spare: float = math.inf) -> list[tuple[int, np.ndarray, np.ndarray | None]]:
@@ -245,7 +245,7 @@ class Evaluator:
             self.names = names
             return c
         if sorted(names) != sorted(self.names):
-            raise ValueError(f"fun returned constraints called {', '.join(names)}, before {', '.join(self.names)}")
+            raise ValueError(f"fun returned constraints called {', '.join(names)}, but {', '.join(self.names)} before")
         return c[rearranged(names, self.names)]
 
     def _whole(self, batch: Batch) -> tuple[np.ndarray, np.ndarray | None]:

@@ -58,13 +58,13 @@ def count(value: Any) -> Any:
 
 
 class TheoryWarning(UserWarning):
-    """The options chosen give up an assumption of the convergence theorem."""
+    """The chosen options break an assumption of the convergence theorem."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """Everything that can be tuned. Lengths (sigma0, ..) are in units of the variables' scale: the width of the bounds,
-    or max(1, |x0|) where there are none.
+    """All options of a search. Lengths (sigma0, ..) are in units of the scale of the variables: the width of the bounds,
+    or max(1, |x0|) without bounds.
 
     >>> Options(gamma=2.0).rule.shrink
     0.5
@@ -269,7 +269,7 @@ def check_names(given: Iterable[str], own: Iterable[str] = ()) -> None:
     for name in given:
         if name == "noisy":
             raise TypeError(
-                "noisy is no option any more: noise is noticed whenever it shows; say deterministic=True if there is none"
+                "the option noisy no longer exists: noise is detected when it shows; say deterministic=True if there is none"
             )
         if name not in names:
             meant = ELSEWHERE.get(name)
@@ -337,10 +337,10 @@ def for_few(
         return None
     others = [f"{name}=" for name in given if name not in HONOURED]
     asked = (chosen.objective, *(chosen.limits or ()))
-    others += ["limits on something else than means"] * any(limit.kind != "mean" for limit in asked)
+    others += ["limits that are not on means"] * any(limit.kind != "mean" for limit in asked)
     others += ["equalities"] * equalities
     if strategy == "gp" and others:
-        raise ValueError(f"strategy 'gp' does not go with {', '.join(others)}: leave that out, or the strategy")
+        raise ValueError(f"strategy 'gp' cannot be combined with {', '.join(others)}: leave out one of them")
     if strategy != "gp" and (others or n > FEW_DIMENSION or max_evaluations > FEW):
         return None
     iterations = max(5.0, (1 - chosen.certify_share) * max_evaluations - 2 * n)
@@ -370,13 +370,11 @@ def lost_assumptions(options: Options) -> list[str]:
     """What the options give up of the theorem, in words."""
     lost = []
     if options.sigma_min > 0:
-        lost.append(f"sigma_min = {options.sigma_min:g}: with a floor sigma_k cannot go to zero (Corollary 1)")
+        lost.append(f"sigma_min = {options.sigma_min:g}: sigma_k then cannot go to zero (Corollary 1)")
     if options.shrink is not None and not math.isclose(options.shrink * options.gamma, 1.0):
         lost.append(f"shrink = {options.shrink:g} is not 1 / gamma = {1 / options.gamma:g} (Step 4)")
     if options.incumbent == "kept":
-        lost.append(
-            "incumbent = 'kept': the estimate of x_k is not renewed, so its error is the one it was accepted with (Assumption 3)"
-        )
+        lost.append("incumbent = 'kept': the estimate of x_k is not renewed and keeps its error (Assumption 3)")
     if isinstance(options.samples, int) and not options.deterministic:
         lost.append(
             f"samples = {options.samples}: a fixed N_k cannot follow sigma_k^-4, the accuracy is lost as sigma_k -> 0 (Assumption 3)"

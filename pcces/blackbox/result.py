@@ -246,7 +246,9 @@ def _verdict(
             )
     hint = "give more evaluations, or a larger certify_share"
     if "dependent" in certificate.method:
-        hint = "evaluations seem to depend on each other (lasting noise or a drift): make them independent, or give more"
+        hint = (
+            "evaluations seem to depend on each other (lasting noise or a drift): make them independent, or give more"
+        )
     if certificate.fails_too_often and certificate.bounds_hold:
         hint += ", or allow more failures"
     if budget.failures and not search.options.missing:

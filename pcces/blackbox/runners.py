@@ -106,9 +106,7 @@ class Mapped(Here):
 
     def submit(self, call: Call) -> int:
         """A map hands out everything at once."""
-        raise TypeError(
-            "asynchronous=True needs workers that take one evaluation at a time: an integer, or an executor"
-        )
+        raise TypeError("asynchronous=True needs an integer or an executor as workers")
 
 
 class OnExecutor:
@@ -256,7 +254,7 @@ def _make_pool(
         pickle.dumps(recipe)
     except Exception as error:
         raise TypeError(
-            f"workers={workers} needs functions that can be sent to other processes ({error}); define them at the top "
+            f"workers={workers} needs functions that can be pickled ({error}); define them at the top "
             "of a module, or pass a concurrent.futures.ThreadPoolExecutor as workers"
         ) from error
     from pcces.engines.processes import (  # with multiprocessing behind it: only for those who want it

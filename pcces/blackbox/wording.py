@@ -38,7 +38,9 @@ def certificate_in_words(certificate: Certificate, limits: Sequence[Limit] = ())
     bound = ", ".join(BOUNDS.get(name, name) for name in c.methods)
     source = f"{c.samples} fresh sample{'s' * (c.samples != 1)}; {bound}"
     if not c.holds:
-        return f"Not certified: the largest upper bound is {largest:.3g}, but must be <= {c.tolerance:g}; {source}{notes}"
+        return (
+            f"Not certified: the largest upper bound is {largest:.3g}, but must be <= {c.tolerance:g}; {source}{notes}"
+        )
     plain = all(limit == PLAIN for limit in limits)
     what = f"all mean constraints are <= {c.tolerance:g}" if plain else "all limits hold"
     sure = f"with {100 * c.confidence:g} % confidence {what}"

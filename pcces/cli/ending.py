@@ -82,7 +82,7 @@ def _written(lines: list[str], code: int) -> int:
         if lines:
             typer.echo("\n".join(lines))
     except BrokenPipeError:
-        say("standard output was closed before all was written")
+        say("standard output was closed before everything was written")
     except (OSError, ValueError) as error:  # ValueError: it is closed
         say(f"error: the results cannot be written to standard output ({in_words(error)})")
         return FAILED

@@ -210,7 +210,7 @@ class RayPool(Backlog):
             self._ray.get(member.starting)
         except self._ray.exceptions.RayActorError as error:
             cause = getattr(error, "cause", None) or error
-            raise PoolError(f"a worker on the cluster could not be made: {cause}") from None
+            raise PoolError(f"a worker on the cluster could not be created: {cause}") from None
         member.ready = True
 
     def share(self, value: Any) -> None:

@@ -36,7 +36,7 @@ def make_gymnasium(name: Any, **options: Any) -> Any:
             if chatters:
                 env.reset(seed=0)
         except gymnasium.error.DependencyNotInstalled as error:
-            raise ImportError(f"{name} needs more than is installed: {error}") from error
+            raise ImportError(f"{name} needs a package that is not installed: {error}") from error
         except gymnasium.error.Error as error:  # no such id, or none that could be
             raise unknown(name) from error
     return bare(env)
@@ -140,6 +140,6 @@ def check_options(name: str, options: Any) -> None:
         module = re.match(r"\s*(\w+(?:\.\w+)*)\s*:", part) if isinstance(part, str) else None
         if module is not None and module[1] not in sys.modules:
             raise UnknownTaskError(
-                f"{name} is to be made with {part!r}: a run folder imports no modules; import {module[1]} first"
+                f"{name} needs {part!r}, and a run folder imports no modules: import {module[1]} first"
             )
         check_options(name, part)

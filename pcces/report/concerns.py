@@ -20,7 +20,7 @@ def concerns(run: ReportedRun) -> list[str]:
     >>> problem = SimpleNamespace(cost_names=(), thresholds=())
     >>> run = SimpleNamespace(config={}, metrics=course, final=final, problem=problem)
     >>> print(concerns(run)[0][:77])
-    the return (3.1) is no better than that of the first, random policies (3): th
+    the return (3.1) is no better than that of the first random policies (3): th
     """
     course, final, problem = run.metrics, run.final, run.problem
     if len(course.get("return", ())) < LEAST or not final:
@@ -29,14 +29,14 @@ def concerns(run: ReportedRun) -> list[str]:
     first = float(course["return"][0])
     if not run.config.get("init") and final["return"] - first <= 2 * _error(run):
         said.append(
-            f"the return ({final['return']:.4g}) is no better than that of the first, random policies ({first:.4g}): this policy"
+            f"the return ({final['return']:.4g}) is no better than that of the first random policies ({first:.4g}): this policy"
             " may have learnt to do nothing. More steps may help, or rewards that come earlier, or a looser limit"
         )
     for j, (name, limit) in enumerate(zip(problem.cost_names, problem.thresholds)):
         costs = np.asarray(course.get(f"cost_{name}", [math.nan]), dtype=float)
         if not np.any(costs) and final["costs"][j] == 0:
             said.append(
-                f"no episode ever had any {name}, so its limit changed nothing. If there should be some, see where the cost"
+                f"no episode had any {name}, so its limit had no effect. If there should be some, see where the cost"
                 " is taken from (--cost)"
             )
         elif np.all(costs > limit):

@@ -50,9 +50,9 @@ def plot_search(result: Any, path: Any = None) -> Any:
 def _headline(result: Any) -> tuple[str, str]:
     """What came out, and its colour."""
     certificate = result.certificate
-    said = (
-        "still searching: nothing is certified yet" if result.running else str(certificate).partition(". It could")[0]
-    )
+    said = "still searching: nothing is certified yet"
+    if not result.running:
+        said = result.message.partition(". It could")[0].partition(". The search ended")[0]
     grade = {"guaranteed": GOAL, "asymptotic": DOUBT}.get(certificate.grade, LIMIT)
     colour = "0.35" if result.running else GOAL if not certificate.upper_bounds and certificate.holds else grade
     return plainly(textwrap.fill(said, 130)), colour
@@ -108,7 +108,7 @@ def _draw_constraints(axes: Any, result: Any) -> None:
         axes.set_title("constraints", loc="left", fontsize=10)
         _nothing(axes, "not known yet" if unknown else "no constraints")
         return
-    axes.set_title("constraints of the incumbent, less their limits", loc="left", fontsize=10)
+    axes.set_title("constraints of the incumbent, minus their limits", loc="left", fontsize=10)
     axes.axhline(0, color=LIMIT, lw=1, ls="--")
     excess = result.history["excess"] if len(result.history) else np.zeros((0, len(labels)))
     if not np.isfinite(excess).any():

@@ -12,7 +12,7 @@ ARGUMENTS = {
             "algorithm": "what trains: pcces, openes, asebo, ppo-lag, rcpo or cpo",
             "steps": "budget of environment steps, in place of iterations; the certificate's episodes come on top",
             "threshold": "the most an episode may cost on average, a number for each cost; None: the task's own",
-            "limits": "limits on something else than means, by the costs' names, such as 'off_centre: P(> 30) <= 0.05'",
+            "limits": "limits that are not on means, by the costs' names, such as 'off_centre: P(> 30) <= 0.05'",
             "seed": "the same seed gives the same run; train_seeds takes several as seeds",
             "out": "the folder to write; None: none",
             "workers": "how many processes play episodes with the engines local and ray; None: one per core",

@@ -6,7 +6,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pcces.studies.arm_results import ArmResult, Comparison, at_equal_steps, by_label, comparisons, count_runs, results_of
+from pcces.studies.arm_results import (
+    ArmResult,
+    Comparison,
+    at_equal_steps,
+    by_label,
+    comparisons,
+    count_runs,
+    results_of,
+)
 from pcces.studies.catalogue import EXPERIMENTS, HEADLINES
 from pcces.studies.claims import by_rival
 from pcces.studies.claims.returns import price
@@ -48,7 +56,11 @@ def make_brief_page(store: Store, page: str) -> str:
     claimed = together(list(dict.fromkeys(name for headline in HEADLINES for name in headline.experiments)), by_name)
     found = by_rival(comparisons(claimed))
     about = store.folder / ABOUT
-    parts = [INTRODUCTION.format(page=page), about.read_text(encoding="utf-8") if about.exists() else "", verdicts(by_name)]
+    parts = [
+        INTRODUCTION.format(page=page),
+        about.read_text(encoding="utf-8") if about.exists() else "",
+        verdicts(by_name),
+    ]
     if found:
         parts += [ITERATIONS, as_table(*at_equal_iterations(found)), STEPS, as_table(*after_equal_steps(found))]
     if by_name["safe"]:

@@ -33,9 +33,7 @@ def nowhere_lower(_: Experiment, results: Sequence[ArmResult]) -> Finding:
         remarks.append(_at_once(beside_rivals))
     if not beside_rivals:
         return Finding(parts, remarks=remarks)
-    remarks.append(
-        f"Samples are the policies tried per iteration, each with its own episodes. {steps(beside_rivals)}"
-    )
+    remarks.append(f"Samples are the policies tried per iteration, each with its own episodes. {steps(beside_rivals)}")
     return Finding(parts, remarks=remarks, price=price(beside_rivals))
 
 
