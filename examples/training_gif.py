@@ -36,14 +36,16 @@ def frames(run):
     """The curves of the training, growing."""
     steps = np.asarray(run.metrics["steps"]) / 1e3
     returns, costs = (smooth(np.asarray(run.metrics[name])) for name in ("return", "cost_off_centre"))
-    figure, axes = plt.subplots(1, 2, figsize=(7.2, 2.9), dpi=90, layout="constrained")
+    figure, axes = plt.subplots(1, 2, figsize=(5.4, 2.9), dpi=120, layout="constrained")
     tops = 1.1 * returns.max(), 1.15 * costs.max()
     for shown in np.linspace(2, len(steps), FRAMES).astype(int):
         for axis, values, colour, title, top in zip(axes, (returns, costs), (RETURN, COST), ("return", "cost"), tops):
             axis.clear()
-            axis.set(xlim=(0, steps[-1]), ylim=(0, top), xlabel="thousand environment steps")
+            axis.set(xlim=(0, steps[-1]), ylim=(0, top), xlabel="thousand steps", xticks=range(0, 301, 100))
+            axis.tick_params(labelsize=12)
+            axis.xaxis.label.set_size(12)
             axis.set_title(
-                f"{title}: {values[shown - 1]:.0f}", loc="left", fontsize=15, color=colour, fontweight="bold"
+                f"{title}: {values[shown - 1]:.0f}", loc="left", fontsize=16, color=colour, fontweight="bold"
             )
             axis.plot(steps[:shown], values[:shown], color=colour, linewidth=3)
             axis.plot(steps[shown - 1], values[shown - 1], "o", color=colour, markersize=9, clip_on=False)

@@ -90,7 +90,7 @@ def test_every_meaning_is_a_setting_or_an_argument_there_is():
         (["train", "--cost-bound", "0,1"], "did you mean --cost-bounds?"),
         (["train", "--xyzzy"], "`pcces train --help` shows all"),
         (["evaluate", "--workers", "2"], "there is no option --workers; `pcces evaluate --help` shows all"),
-        (["train", "--cost-bounds", "0,1", "--cost-bounds", "0,2"], "--cost-bounds is given 2 times; give it once: it"),
+        (["train", "--cost-bounds", "0,1", "--cost-bounds", "0,2"], "--cost-bounds is given 2 times; give it once, it"),
         (["train", "--set", "seed=3"], "give seed as --seed, not with --set"),
         (["train", "--set", "gamma=0.99"], "the discount of returns is called discount"),
     ],

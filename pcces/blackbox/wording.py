@@ -30,10 +30,10 @@ def certificate_in_words(certificate: Certificate, limits: Sequence[Limit] = ())
     notes = "".join(f". {note}" for note in (c.failures(), c.warning()) if note)
     if not c.upper_bounds and c.holds:
         return f"Feasible: there are no constraints but the bounds{notes}"
-    if not c.upper_bounds:
-        return "Not certified: there was no point to test"
     if not c.holds and c.fails_too_often and c.bounds_hold:
         return f"Not certified: evaluations may fail too often{notes}"
+    if not c.upper_bounds:
+        return "Not certified: there was no point to test"
     largest = max(c.upper_bounds)
     bound = ", ".join(BOUNDS.get(name, name) for name in c.methods)
     source = f"{c.samples} fresh sample{'s' * (c.samples != 1)}; {bound}"
