@@ -272,7 +272,7 @@ WRONG = [
     (lambda: pcces.Optimizer({"a": 1}, bounds={"a": 7}), "must be a pair"),
     (lambda: pcces.Optimizer([1, 2], bounds=[Integer(0, 3)]), "a point has 2 values, but there are 1"),
     (lambda: pcces.Optimizer([1], bounds=[7]), "1 pairs"),
-    (lambda: pcces.Optimizer(START | {"kind": "z"}, bounds=REACTOR), "kind = 'z' is none of 'a', 'b', 'c'"),
+    (lambda: pcces.Optimizer(START | {"kind": "z"}, bounds=REACTOR), "kind = 'z' is not one of 'a', 'b', 'c'"),
     (lambda: pcces.Optimizer(START | {"hea": 1}, bounds=REACTOR), "unknown variable 'hea'; did you mean 'heat'"),
     (lambda: pcces.Optimizer({"rate": 1.0}, bounds=REACTOR), "kind, count, heat must be given"),
     (lambda: pcces.Optimizer(START, bounds=REACTOR, cautious=0.9), "cautious needs variables that can change a little"),

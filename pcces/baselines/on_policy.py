@@ -49,7 +49,7 @@ class OnPolicySettings(Common):
         need(self.passes >= 1 and self.minibatches >= 1, "passes and minibatches must be at least 1")
 
     def episodes(self, task: Task | Simulator) -> int:
-        """The episodes an epoch has if all run into the time limit; if not, others follow."""
+        """The episodes of an epoch if all run into the time limit; otherwise others follow."""
         return max(1, round(self.epoch_steps / task.max_steps))
 
     def iteration_steps(self, task: Task | Simulator) -> int:

@@ -120,7 +120,7 @@ class Variables:
         if isinstance(kind, Choice):
             same = [i for i, option in enumerate(kind.options) if option == value]
             if not same:
-                raise ValueError(f"{name} = {value!r} is none of {', '.join(map(repr, kind.options))}")
+                raise ValueError(f"{name} = {value!r} is not one of {', '.join(map(repr, kind.options))}")
             return float(same[0])
         number = float(value)
         if not kind.low <= number <= kind.high:
@@ -177,7 +177,7 @@ class Variables:
         return True
 
     def all_shown(self, numbers: np.ndarray) -> Any:
-        """Points, one a row, as the user sees them: an array, or a list of dictionaries."""
+        """Points, one per row, as the user sees them: an array, or a list of dictionaries."""
         rows = [self.shown(row) for row in numbers]
         return rows if self.names is not None else np.array(rows).reshape(numbers.shape)
 

@@ -136,7 +136,7 @@ def shown(value: Any) -> str:
 class Evaluator:
     """Evaluates batches, for `Optimizer.tell`; a context manager, because it may own workers.
 
-    `workers` and `engine`: an integer asks for so many processes of this machine (-1: one a core), or with `engine="ray"`
+    `workers` and `engine`: an integer asks for so many processes of this machine (-1: one per core), or with `engine="ray"`
     for so many actors of a Ray cluster (None: one a CPU it has) at `ray_address`, or on this machine. A worker that dies is
     replaced, and what it was evaluating is evaluated again: `repeated` says how often, for `tell`. One that takes longer
     than `timeout` seconds has failed. `workers` may also be a map-like callable or an executor.

@@ -302,6 +302,6 @@ def values(search: Search, e: Estimate) -> np.ndarray:
 
 
 def excess(search: Search) -> np.ndarray:
-    """What is limited at x_k, less its limit; one value a constraint."""
+    """What is limited at x_k, less its limit; one value per constraint."""
     mean = values(search, search.state.run.incumbent.estimate)[1:]
     return search.state.constraints.by_user(mean - [limit.at_most for limit in each(search)] if len(mean) else mean)

@@ -28,7 +28,7 @@ def checked(search: Search, f: Any, c: Any, k: int) -> Told:
     """What was told of k evaluations as arrays; a ValueError says what is wrong with them."""
     f = within_reach(np.asarray(f, dtype=float))
     if f.shape != (k,):
-        raise ValueError(f"f must have shape ({k},), one value a point, got {f.shape}")
+        raise ValueError(f"f must have shape ({k},), one value per point, got {f.shape}")
     if c is None:
         return Told(f, None)
     boolean = np.asarray(c).dtype == bool

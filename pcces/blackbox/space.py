@@ -141,7 +141,7 @@ class Space:
         return np.clip(x, self.lower, self.upper) if self.bounded else x
 
     def project(self, z: np.ndarray) -> np.ndarray:
-        """The nearest point (or points, one a row) inside bounds and linear constraints, with what must be whole rounded."""
+        """The nearest point (or points, one per row) inside bounds and linear constraints, with what must be whole rounded."""
         return self.rounded(self.inside(z))
 
     def rounded(self, z: np.ndarray) -> np.ndarray:

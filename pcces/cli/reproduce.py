@@ -81,7 +81,7 @@ def reproduce(
         selection.within_protocol(whole, seeds, iterations)
         if engine == "device":
             for name in dict.fromkeys(arm.task for e in experiments for arm in e.arms):
-                resolve(name, engine)  # a simulator is none of its tasks
+                resolve(name, engine)  # a simulator is not one of its tasks
         if write is not None and write.is_dir():
             raise ValueError(f"{write} is a folder: give the page a name, such as {write / 'results.md'}")
         if not store.arms() and write is not None and not names:

@@ -38,7 +38,7 @@ class FollowedRun(Protocol):
 
     config: dict[str, Any]
     path: Path | None  # its folder
-    metrics: dict[str, list[float]]  # what was noted, an entry an iteration
+    metrics: dict[str, list[float]]  # what was noted, one entry per iteration
     final: dict[str, Any]  # means over the certificate's episodes
     certificate: Any
 

@@ -1,7 +1,7 @@
 """A run and its folder: what was asked for, how it went, and the policy that came out. No pickle: a stranger's run is safe to open.
 
 config.json       task, algorithm, preset, settings, versions
-metrics.csv       one line an iteration
+metrics.csv       one line per iteration
 checkpoint.npz    everything needed to go on
 policy.npz        the policy returned, its normalisation and shape
 init.npz          the policy it began with, where that was another run's

@@ -44,7 +44,7 @@ def final_table(experiment: Experiment, results: Sequence[ArmResult]) -> tuple[l
     columns = ["task", "algorithm", "return", "IQM"]
     columns += ["cost", "limit", "certified", "over"] if costs else ["entropy", "bounds", "certified"]
     columns += [f"{name} at the end of training" for name in reported(experiment)] if experiment.ends else []
-    columns += ["steps a seed", "time, all seeds", *(f"{experiment.source}: {name}" for name in reported(experiment))]
+    columns += ["steps per seed", "time, all seeds", *(f"{experiment.source}: {name}" for name in reported(experiment))]
     rows = []
     for task, on_task in by_task(results).items():
         for number, result in enumerate(on_task):
