@@ -526,7 +526,7 @@ def test_limits_are_in_the_order_of_the_constraints():
     assert res.constr[0] < 0.1 and res.constr[1] == pytest.approx(res.x[1], abs=0.02)
     with pytest.raises(ValueError, match="limits has 1 limits for 2 constraints"):
         pcces.minimize(fun, [0.0, 0.0], limits=[0.5])
-    with pytest.raises(ValueError, match="an equality is one of means"):
+    with pytest.raises(ValueError, match="an equality is about a mean"):
         pcces.minimize(fun, [0.0, 0.0], limits=[0.5, 0.0], equalities=[0])
 
 

@@ -248,7 +248,7 @@ def test_certify(trained):
     assert run["certificate"]["holds"] and run["certificate"]["samples"] == 50 and run["words"].startswith("CERTIFIED")
     few = here("certify", trained.folder, "--episodes", 2)  # two episodes prove nothing
     assert few.exit_code == 1 and few.stdout.startswith("NOT CERTIFIED")
-    assert few.stderr == f"{trained.folder}: the means keep their limits; more episodes may show it: --episodes 8\n"
+    assert few.stderr == f"{trained.folder}: the means keep their limits; more episodes may certify it: --episodes 8\n"
     own = json.loads((trained.folder / "certificate.json").read_text())["certificate"]["samples"]
     (greedy,) = json.loads(here("certify", trained.folder, "--episodes", 50, "--greedy", "--json").stdout)["runs"]
     (evaluated,) = json.loads(
@@ -362,7 +362,7 @@ BAD = [
     (["CartSafe-v0", "--algorithm", "sgd"], "unknown algorithm 'sgd'"),
     (["CartSafe-v0", "--preset", "noisy"], "unknown preset 'noisy'; there are default, paper, paper-literal"),
     (["CartSafe-v0", "--engine", "gpu"], "unknown engine 'gpu'"),
-    (["CartSafe-v0", "--workers", "4"], "the device engine uses every core by itself"),
+    (["CartSafe-v0", "--workers", "4"], "the device engine uses all cores"),
     (["CartSafe-v0", "--iterations", "0"], "iterations must be at least 1"),
     (["CartSafe-v0", "--seeds", "0"], "--seeds must be at least 1"),
     (["CartSafe-v0", "--seed", "-1"], "a seed must be a whole number from 0 to 2^63 - 1, got -1"),

@@ -165,7 +165,7 @@ def test_a_run_of_what_is_given_is_trained_kept_and_played_again(tmp_path):
     assert run.config["task"] == "environment" and run.final["length"] == 20 and "failed_episodes" not in run.final
     kept = json.loads((tmp_path / "run" / "config.json").read_text())["simulator"]
     assert kept["given"] and kept["cost_function"] and kept["max_steps"] == 20
-    with pytest.raises(ValueError, match="came from a function"):
+    with pytest.raises(ValueError, match="come from a function"):
         pcces.load(tmp_path / "run").evaluate(2)
     with pytest.raises(
         ValueError, match=r"was given as it is.*pcces.load\(path, task=\.\.\.\) or --import MODULE:NAME"

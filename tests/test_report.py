@@ -228,7 +228,7 @@ def test_a_search_that_goes_on_is_reported_from_its_file(tmp_path):
     assert CliRunner().invoke(app, again).exit_code == 0 and "Lyapunov" in (tmp_path / "search.html").read_text()
     (tmp_path / "a.json").write_text("{}")
     for wrong, said in (
-        (["report", str(tmp_path / "a.json")], "no search saved by Optimizer.save"),
+        (["report", str(tmp_path / "a.json")], "neither a search saved by Optimizer.save"),
         ([*again, "--out", "/proc/none/x.html"], "/proc/none"),
         ([*again, "--figures", str(tmp_path / "a.json")], "--figures takes a folder"),
     ):

@@ -81,7 +81,7 @@ def test_reproduce_on_the_command_line(tmp_path):
         (["threshold", "--processes", "0"], "--processes must be at least 1, got 0"),
         (["threshold", "--engine", "gpu"], "unknown engine 'gpu'; there are device, local, ray"),
         (["entropy", "--engine", "device"], "InvertedPendulumBulletEnv-v0 is a simulator, not a task in JAX"),
-        (["threshold", "--ray-address", "auto"], "give engine='ray' with it"),
+        (["threshold", "--ray-address", "auto"], "ray_address needs engine='ray'"),
         (["--task", "Bogus"], "--task is about what to run: NAME an experiment, of entropy, safe"),
         (["--scale", "paper"], "--scale is about what to run"),
         (["--seeds", "3"], "--seeds is about what to run"),

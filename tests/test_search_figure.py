@@ -73,7 +73,7 @@ def test_other_names_later_are_refused():
     def fun(x):
         return x[0] ** 2, {"heat": -1.0} if x[0] > 0.5 else {"cold": -1.0}
 
-    with pytest.raises(ValueError, match="constraints called cold, before heat"):
+    with pytest.raises(ValueError, match="constraints called cold, but heat before"):
         pcces.minimize(fun, [1.0], bounds=[(-2, 2)], max_evaluations=100, rng=0)
 
 

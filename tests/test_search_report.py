@@ -90,7 +90,7 @@ def test_bounds_that_hold_the_answer_are_limits_too():
 
 def test_a_search_that_could_go_on_says_so():
     res = solved(evaluations=60, strategy="model", max_iterations=1, size=0.0)
-    assert "is explained by no limit: a longer search may find a better point" in limits(res)[0].note
+    assert "is not explained by limits: a longer search may find a better point" in limits(res)[0].note
 
 
 def test_the_best_points_are_ordered_with_a_standard_error_against_them(few):

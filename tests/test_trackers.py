@@ -98,7 +98,7 @@ def test_training_is_followed():
     )
     assert [notes.config["seed"] for notes in made] == [0, 1] and all(notes.closed == 1 for notes in made)
     assert [notes.rows[0][1]["return"] for notes in made] == [run.metrics["return"][0] for run in runs]
-    with pytest.raises(ValueError, match="follows one run, and there are 2"):
+    with pytest.raises(ValueError, match="follows one run, but there are 2"):
         train_seeds("CartSafe-v0", range(2), trackers=notes, **FEW)
 
 
