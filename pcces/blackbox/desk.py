@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def ask(search: Search, count: int) -> list[Order]:
-    """So many evaluations, or fewer where no more can be handed out before others have come back."""
+    """Up to `count` evaluations: fewer if the search has to wait for others."""
     budget, handed = search.state.budget, list[Order]()
     budget.batches += 1
     number = budget.batches

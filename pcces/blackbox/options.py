@@ -36,7 +36,7 @@ COUNTS = ("population", "max_iterations", "samples_max")
 
 
 def _is_number(value: Any) -> bool:
-    """Also an infinite one, but none beyond what a search can hold."""
+    """Whether it is a number; it may be infinite, but not beyond what a search can hold."""
     size: Any = abs(value) if isinstance(value, Real) else math.nan
     return bool(size <= FARTHEST or size == math.inf)
 

@@ -1,4 +1,4 @@
-"""The answer: a SciPy OptimizeResult with a certificate, a history, and a picture."""
+"""The result: a SciPy OptimizeResult with a certificate, a history and a picture."""
 
 from __future__ import annotations
 

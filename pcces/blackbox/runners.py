@@ -1,4 +1,4 @@
-"""Where the user's functions run: here, on workers of our own, on an executor, or through a map.
+"""The user's functions run here, on our workers, on an executor, or through a map.
 
 A runner evaluates a list of points at once (`map`), or takes one point at a time and says which are done (`submit`, `collect`).
 """
@@ -110,7 +110,7 @@ class Mapped(Here):
 
 
 class OnExecutor:
-    """On an executor of the user's."""
+    """Evaluation on the user's executor."""
 
     def __init__(self, functions: UserFunctions, executor: Executor):
         from pcces.engines.processes import cores
@@ -145,7 +145,7 @@ class OnExecutor:
 
 
 class OnPool:
-    """On workers of our own: processes of this machine, or actors of a Ray cluster."""
+    """Evaluation on our workers: processes of this machine, or actors of a Ray cluster."""
 
     def __init__(self, functions: UserFunctions, pool: Pool):
         self.functions, self.pool = functions, pool

@@ -69,7 +69,7 @@ class Search:
         return self.state.few
 
     def hand_over(self) -> None:
-        """From here on there are evaluations enough for the quadratic model and the strategy, which know all of them."""
+        """Switch to the quadratic model and the strategy, which get all evaluations so far."""
         state, self.posterior = self.state, None
         assert self.later is not None
         self.options, self.rule = self.later, self.later.rule

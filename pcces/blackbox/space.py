@@ -1,4 +1,4 @@
-"""Where x may go: bounds and linear sets kept by projection (Remark 1), and the scaling of the variables.
+"""The feasible region of x: bounds and linear sets kept by projection (Remark 1), and the scaling of the variables.
 
 The search works on z = (x - origin) / scale: the unit box where the bounds are finite. Objective and constraints are
 only ever called at `to_x(z)`, which lies within the bounds to the last bit.

@@ -1,4 +1,4 @@
-"""What a training ends with on the command line: certificates in words, advice, and the exit code."""
+"""The end of a training on the command line: certificates as text, advice, and the exit code."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def conclude(runs: Sequence[Run], folder: Path, as_json: bool) -> None:
 
 
 def advice(runs: Sequence[Run]) -> list[str]:
-    """What a person may want to do about the certificates."""
+    """Advice about the certificates."""
     said = []
     for run in runs:
         seed = f"seed {run.config['seed']}: " if len(runs) > 1 else ""

@@ -250,7 +250,7 @@ def bounds_in(text: str, option: str = "cost_bounds") -> Any:
 
 
 def default_folder(task: str, asked: dict[str, Any], seeds: Sequence[int], together: bool) -> Path:
-    """Where a run goes unless told otherwise.
+    """The default folder of a run.
 
     >>> default_folder("CartSafe-v0", {"preset": "paper"}, [3], together=False).as_posix()
     'runs/CartSafe-v0/pcces-paper-seed3'

@@ -76,7 +76,7 @@ class LocalPool(Backlog):
         self._hire()
 
     def _hire(self) -> None:
-        """As many workers as there should be."""
+        """Start missing workers."""
         while len(self._workers) < self.workers:
             self._workers.append(_Worker(self._recipe, self._started))
             self._started += 1

@@ -174,7 +174,7 @@ class RayPool(Backlog):
         return sum(member.ready for member in self._members)
 
     def _fit(self) -> None:
-        """As many actors as wanted, or as the cluster has CPUs for. Those without a place yet wait for one."""
+        """Start the wanted number of actors, or one per CPU of the cluster. Actors without a CPU wait for one."""
         count = self._wanted or max(1, int(self._ray.cluster_resources().get("CPU", 1)))
         for member in [m for m in self._members if not m.ready][::-1] + [m for m in self._members if m.task is None]:
             if len(self._members) <= count:

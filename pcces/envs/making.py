@@ -121,7 +121,7 @@ def _choose_again() -> None:
 
 
 def gymnasium_id(name: str) -> str:
-    """By which id Gymnasium knows one of our tasks: its own environment of that name, if it needs no costs; else ours.
+    """The Gymnasium id of a task: Gymnasium's own environment of that name if it needs no costs, otherwise ours.
 
     >>> gymnasium_id("CartPole-v1"), gymnasium_id("CartSafe-v0"), gymnasium_id("Ant-v5")
     ('CartPole-v1', 'pcces/CartSafe-v0', 'Ant-v5')

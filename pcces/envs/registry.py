@@ -14,7 +14,7 @@ from pcces.support.text import suggestion
 
 
 class Entry(NamedTuple):
-    """Where a task's class is, and what Gymnasium must know of it before its class, and so JAX, is imported."""
+    """The place of a task's class, and what Gymnasium must know before the class, and so JAX, is imported."""
 
     where: str  # module:Class in pcces.envs; Delayed(...) around it for the delayed ones
     max_steps: int
@@ -115,7 +115,7 @@ def robot_of(name: str) -> str | None:
 
 
 def velocity_id(robot: str) -> str:
-    """By which id Gymnasium knows a robot's velocity task.
+    """The Gymnasium id of a robot's velocity task.
 
     >>> velocity_id("Hopper")
     'pcces/HopperVelocity-v1'

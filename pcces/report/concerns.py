@@ -12,7 +12,7 @@ LEAST = 5  # iterations, before anything is said of a course
 
 
 def concerns(run: ReportedRun) -> list[str]:
-    """In words, each with what may help; none for most runs.
+    """Warnings about a run, each with a remedy. Most runs have none.
 
     >>> from types import SimpleNamespace
     >>> course = {"return": [3.0] * 6, "steps": [100.0 * k for k in range(1, 7)], "length": [10.0] * 6}

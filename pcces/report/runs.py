@@ -56,7 +56,7 @@ def make_page(runs: Sequence[ReportedRun], film: Filming | None = None, over: st
 
 
 def best(runs: Sequence[ReportedRun]) -> ReportedRun | None:
-    """Of the finished runs the certified one of the highest return, or the highest return if none is certified."""
+    """The finished, certified run with the highest return; if none is certified, the one with the highest return."""
     done = [run for run in runs if run.certificate is not None]
     return max(done, key=lambda run: (run.certificate.holds, run.final["return"]), default=None)  # type: ignore[union-attr]
 

@@ -45,7 +45,7 @@ def _words(setting: Any) -> str:
 
 
 def _constants(result: Any) -> dict[str, Any]:
-    """Of Algorithm 1, and what it ran on."""
+    """The settings of Algorithm 1, and the machine."""
     versions = {"python": platform.python_version()} | {name: version(name) for name in ("pcces", "numpy", "scipy")}
     return result.rule._asdict() | {f"version of {name}": value for name, value in versions.items()}
 

@@ -93,7 +93,7 @@ def demonstrations(policy: Policy, observations: Any, actions: Any) -> tuple[np.
 
 
 def numbers(name: str, values: Any) -> np.ndarray:
-    """As an array, or an error that says that they are none."""
+    """The values as an array; an error if they are not numbers."""
     try:
         return np.asarray(values, dtype=float)
     except (TypeError, ValueError) as error:

@@ -60,7 +60,7 @@ class Run:
     path: Path | None = None
 
     def __repr__(self) -> str:
-        """In a line or two: what was trained, how long, and what came out."""
+        """A short summary: task, algorithm, length and result."""
         what = "{algorithm} on {task}, seed {seed}".format(**self.config)
         done = len(self.metrics.get("iteration", ()))  # none are known of a policy that was kept without its metrics
         return f"<{what}{f', {done} iterations' if done else ''}; {self.words()}>"
@@ -225,7 +225,7 @@ class Run:
         storage.write_atomically(self.path / name, data)
 
     def limits(self) -> list[str]:
-        """What the certificate's bounds say of each limit."""
+        """The bound of the certificate on each limit."""
         if self.certificate is None:
             return []
         said = []

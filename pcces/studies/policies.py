@@ -23,7 +23,7 @@ INTRODUCTION = (
 
 
 def folder(store: Store) -> Path:
-    """Where policies are kept, a folder a task."""
+    """The folder of policies, with one folder per task."""
     return store.folder / "policies"
 
 

@@ -68,7 +68,7 @@ def steps(several: Sequence[Comparison]) -> str:
 
 
 def lower_on_most(ours: dict[int, float], theirs: dict[int, float]) -> str:
-    """On how many seeds, if on most: a mean may hide it behind one unlucky run, and be unclear because of that run."""
+    """The number of seeds with a lower return, if these are most: one unlucky run may make the mean unclear."""
     both = set(ours) & set(theirs)
     lower = sum(ours[seed] < theirs[seed] for seed in both)
     return count(lower, len(both)) if 2 * lower > len(both) else ""
