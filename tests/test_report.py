@@ -172,7 +172,7 @@ def noisy(x):
 def test_the_page_of_a_search_has_its_certificate_its_answer_and_the_theorys_function(tmp_path):
     res = pcces.minimize(noisy, [0.0, 0.0], bounds=[(-2, 2), (-2, 2)], max_evaluations=1500, rng=0)
     html = res.report(tmp_path / "search.html", optimum=0.5).read_text()
-    assert "Feasible with 95 % confidence" in html and "objective above the optimum" in html
+    assert "Certified with 95 % confidence" in html and "objective above the optimum" in html
     charts = {chart.title.split()[0]: chart for chart in search.charts(res, optimum=0.5)}
     assert list(charts) == ["objective", "constraints", "step", "accepted,", "Lyapunov"]
     assert list(charts["constraints"].series[0].y) == list(res.history["excess"][:, 0])

@@ -34,7 +34,7 @@ def verdict(result: Any) -> Section:
     doubtful = not c.guaranteed
     note = result.message if result.status else ""
     note += " It depends on the assumptions below." * doubtful
-    title = f"Feasible with {100 * c.confidence:g} % confidence ({c.grade})"
+    title = f"Certified with {100 * c.confidence:g} % confidence ({c.grade})"
     if not result.success:
         title, doubtful = f"{title}, but no better than x0", True
     return Verdict(True, title, _bounds(result), note.strip(), doubtful)
@@ -44,7 +44,7 @@ def _bounds(result: Any) -> list[str]:
     c = result.certificate
     labels = result.setting.labels
     return [
-        f"{label}: {f'kept, by at least {-bound:.4g}' if bound <= c.tolerance else f'over it by up to {bound:.4g}'}"
+        f"{label}: {f'kept with a margin of at least {-bound:.4g}' if bound <= c.tolerance else f'may be exceeded by up to {bound:.4g}'}"
         for label, bound in zip(labels, c.upper_bounds)
     ]
 
@@ -78,14 +78,14 @@ def answer(result: Any, optimum: float | None) -> Section:
         gain = result.improvement
         lower = gain.value >= 0  # if not, x0 broke a limit
         rows.append(
-            ["lower than at x0 by" if lower else "higher than at x0 by", f"{abs(gain.value):.4g} ± {gain.error:.2g}"]
+            ["decrease of f from x0" if lower else "increase of f from x0", f"{abs(gain.value):.4g} ± {gain.error:.2g}"]
         )
     x, variables = np.asarray(result.x, dtype=float), result.setting.variables
     rows += [[v.name, f"{v.text(x[i])}{_place(v, x[i])}"] for i, v in enumerate(variables[:SHOWN])]
     if len(variables) > SHOWN:
         rows.append([f"and {len(variables) - SHOWN} more variables", "below, under All variables"])
-    rows += [["evaluations", int(result.nfev)], ["of them failed", int(result.failures)]]
-    rows += [["above a limit", f"{result.violations.evaluations} ({100 * result.violations.share:.2g} %)"]]
+    rows += [["evaluations", int(result.nfev)], ["failed evaluations", int(result.failures)]]
+    rows += [["evaluations above a limit", f"{result.violations.evaluations} ({100 * result.violations.share:.2g} %)"]]
     return Table("The answer", ["", "value"], rows)
 
 
@@ -172,7 +172,7 @@ def _in_words(m: Any, equality: bool) -> str:
     step = 0.1 * 10.0 ** math.floor(math.log10(max(abs(m.error), 0.1 * abs(m.value)) / abs(m.value)))
     larger = f"had to be {step:g} instead of 0" if equality else f"might be {step:g} larger"
     lower = "lower" if m.value > 0 else "higher"
-    return f"If {m.name} {larger}, the least f would be {abs(m.value) * step:.2g} {lower} (± {m.error * step:.1g})."
+    return f"If {m.name} {larger}, the smallest f would be {abs(m.value) * step:.2g} {lower} (± {m.error * step:.1g})."
 
 
 def best_points(result: Any) -> list[Section]:
