@@ -166,7 +166,7 @@ def test_an_interrupt_while_the_report_is_written_says_that_the_training_is_fini
     assert done.returncode == 130
     last = done.stderr.splitlines()[-1]
     assert last == (
-        "interrupted while its report was written; the training is finished, and this writes it: pcces report run"
+        "interrupted while the report was written; the training is finished; to write the report: pcces report run"
     )
     assert pcces("report", "run", cwd=tmp_path).stdout == "report: run/report.html\n"
 

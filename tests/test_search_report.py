@@ -48,7 +48,11 @@ def test_the_page_has_all_of_it(few, written):
         "Which limits bind, and what looser limits would gain", "The search", "Around the answer", "x0", "x1",
         "The best points evaluated", "Evaluations above the limits during the search",
     ]  # fmt: skip
-    assert "rare large values" in html and "heat &lt;= 0: kept with a margin of at least" in html and "load &lt;b&gt;" in html
+    assert (
+        "rare large values" in html
+        and "heat &lt;= 0: kept with a margin of at least" in html
+        and "load &lt;b&gt;" in html
+    )
     assert str(few.improvement) in html and few.improvement.value > 0 and "evaluations that failed" in html
     assert not re.search(r"""(src|href)=["'](?!data:|#)""", html)
 

@@ -121,7 +121,7 @@ def test_a_tracker_that_fails_is_left_out_and_the_others_go_on(caplog):
             tracking([run_of()])
         tracking.close()
     assert [len(notes.rows) for notes in (good, bad)] == [4, 1] and (good.closed, bad.closed) == (1, 0)
-    assert [r.getMessage() for r in caplog.records] == ["Notes no longer follows: RuntimeError: no connection"]
+    assert [r.getMessage() for r in caplog.records] == ["Notes was dropped: RuntimeError: no connection"]
 
 
 def test_a_tracker_that_cannot_begin_says_so():

@@ -41,7 +41,7 @@ def concerns(run: ReportedRun) -> list[str]:
             )
         elif np.all(costs > limit):
             said.append(
-                f"{name} was above its limit ({limit:g}) in every iteration, {costs.min():.4g} at least. More steps may help; or the"
+                f"{name} was above its limit ({limit:g}) in every iteration (at least {costs.min():.4g}). More steps may help; or the"
                 " limit is out of reach, or in other units than the cost"
             )
     return said

@@ -256,7 +256,7 @@ class Run:
             return f"{said} Mean over these episodes: {means}.{warning}"
         if failed := final.get("failed_episodes"):
             return f"NOT CERTIFIED: {failed} of {c.samples} fresh episodes failed. Mean over the others: {means}."
-        return f"NOT CERTIFIED: could only show {limits} ({sure}). Mean over these episodes: {means}."
+        return f"NOT CERTIFIED: these episodes only show {limits} ({sure}). Mean over these episodes: {means}."
 
 
 def acting(
