@@ -17,8 +17,8 @@ from pcces.studies.store import Store
 FILES = ("config.json", "policy.npz", "certificate.json")  # what `pcces.load` needs of a run
 WIDTH = 320  # pixels of an animation: a page has many
 INTRODUCTION = (
-    "Of every task the best policy that PCCES returned, as far as it was kept. Each is a run of its own, in the folder"
-    " policies/TASK beside the results: pcces certify puts it to the test again."
+    "For each task the best policy that PCCES returned, if it was kept. Each is a run in the folder policies/TASK, next to the"
+    " results. pcces certify tests it again."
 )
 
 
