@@ -274,7 +274,7 @@ WRONG = [
     (lambda: pcces.Optimizer([1], bounds=[7]), "1 pairs"),
     (lambda: pcces.Optimizer(START | {"kind": "z"}, bounds=REACTOR), "kind = 'z' is not one of 'a', 'b', 'c'"),
     (lambda: pcces.Optimizer(START | {"hea": 1}, bounds=REACTOR), "unknown variable 'hea'; did you mean 'heat'"),
-    (lambda: pcces.Optimizer({"rate": 1.0}, bounds=REACTOR), "kind, count, heat must be given"),
+    (lambda: pcces.Optimizer({"rate": 1.0}, bounds=REACTOR), "give kind, count, heat too"),
     (lambda: pcces.Optimizer(START, bounds=REACTOR, cautious=0.9), "cautious needs continuous variables"),
 ]  # fmt: skip
 

@@ -39,9 +39,7 @@ def single_episodes(run: ReportedRun) -> list[Section]:
 def _what_limits_say(run: ReportedRun) -> str:
     if not any(limit.kind == "mean" for limit in run.problem.cost_limits):
         return ""
-    return (
-        " A limit on a mean allows single episodes above it. A limit on a probability (--limit) says how many there may be."
-    )
+    return " A limit on a mean allows single episodes above it. A limit on a probability (--limit) says how many there may be."
 
 
 def _histogram(name: str, found: dict, limit: object, share: float) -> Chart:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -117,9 +118,12 @@ def _draw_limits(axes: Any, chart: Chart) -> None:
     """The limits that belong on the chart: all that are to be there always, and others near the data."""
     low, high = axes.get_ylim()
     reach = 0.75 * (high - low)
-    for limit in chart.limits:
-        if not (limit.always or low - reach <= limit.value <= high + reach):
-            continue
+    near = [limit for limit in chart.limits if limit.always or low - reach <= limit.value <= high + reach]
+    values = [limit.value for limit in near if math.isfinite(limit.value)]
+    if values and not axes.get_autoscaley_on():
+        room = 0.05 * (max(high, *values) - min(low, *values))
+        axes.set_ylim(min(low, min(values) - room), max(high, max(values) + room))
+    for limit in near:
         colour = GOAL if limit.goal else LIMIT
         axes.axhline(limit.value, color=colour, lw=1, ls="--")
         axes.annotate(
