@@ -16,7 +16,7 @@ from pcces.studies.statistics import band, wins
 
 # One colour an algorithm, on every page and picture.
 COLOURS = {
-    "PCCES": 0, "PCCES, paper preset": 5, "PCCES, paper-literal preset": 7, "OpenES": 1, "ASEBO": 2, "CPO": 3, "RCPO": 4, "PPO-Lagrangian": 6,
+    "PCCES": 0, "PCCES, paper preset": 4, "PCCES, paper-literal preset": 7, "OpenES": 1, "ASEBO": 2, "CPO": 3, "RCPO": 5, "PPO-Lagrangian": 6,
 }  # fmt: skip
 DRAWN = ("CartSafe-v0", "PointGoal1-v0")  # at a glance
 TITLES = {"success": "accepted steps", "sigma": "step size sigma", "variance": "variance of an estimate of f"}
