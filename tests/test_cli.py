@@ -419,7 +419,7 @@ def test_folders_that_do_not_fit_are_refused(trained, two_seeds, tmp_path):
     is_refused(here("evaluate", tmp_path / "nothing"), "there is no folder")
     is_refused(here("evaluate", tmp_path), "is not a run folder: it has no config.json")
     is_refused(here("certify", trained.folder, "--confidence", 2), "confidence must lie between 0 and 1")
-    is_refused(here("render", two_seeds.folder), "holds 2 runs: give one of them")
+    is_refused(here("render", two_seeds.folder), "has 2 runs: give one of them")
     is_refused(here("render", trained.folder, "--out", "a.mp4"), "must be a .gif")
     is_refused(here("plot", trained.folder, "--out", "a.doc"), "must be a .png, .pdf or .svg")
 

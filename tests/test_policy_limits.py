@@ -91,7 +91,7 @@ def test_costs_without_a_limit():
 
 @pytest.mark.parametrize("algorithm", ["ppo-lag", "rcpo", "cpo"])
 def test_baselines_of_means_refuse_other_limits(algorithm):
-    with pytest.raises(ValueError, match=f"{algorithm} knows limits on means only"):
+    with pytest.raises(ValueError, match=f"{algorithm} only knows limits on means"):
         pcces.train("CartSafe-v0", algorithm=algorithm, limits="off_centre: P(> 20) <= 0.1")
 
 

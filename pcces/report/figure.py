@@ -173,7 +173,7 @@ def _saved(figure: Any, path: str | Path) -> Path:
     unstamped = (
         {"Software": None} if path.suffix == ".png" else {"CreationDate" if path.suffix == ".pdf" else "Date": None}
     )
-    figure.savefig(drawn, format=path.suffix[1:], dpi=120, metadata=unstamped)  # the same data give the same file
+    figure.savefig(drawn, format=path.suffix[1:], dpi=140, metadata=unstamped)  # the same data give the same file
     write_atomically(path, drawn.getvalue())
     return path
 
