@@ -104,7 +104,7 @@ def test_neither_do_the_options_of_a_simulator(stranger, address):
     simulator = config["simulator"] | {"options": {"wrappers": [{"entry_point": address}]}}
     edited(stranger, simulator=simulator)
     done = here("evaluate", stranger, "--episodes", 2)
-    assert done.exit_code == 2 and "a run folder imports no modules; import evilmod first" in done.stderr
+    assert done.exit_code == 2 and "a run folder imports no modules: import evilmod first" in done.stderr
     assert not (stranger / "ran").exists()
 
 

@@ -19,7 +19,7 @@ def concerns(run: ReportedRun) -> list[str]:
     >>> final = {"return": 3.1, "return_error": 0.1, "episodes": 100, "costs": []}
     >>> problem = SimpleNamespace(cost_names=(), thresholds=())
     >>> run = SimpleNamespace(config={}, metrics=course, final=final, problem=problem)
-    >>> print(concerns(run)[0][:77])
+    >>> print(concerns(run)[0][:76])
     the return (3.1) is no better than that of the first random policies (3): th
     """
     course, final, problem = run.metrics, run.final, run.problem
