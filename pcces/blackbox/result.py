@@ -16,7 +16,6 @@ from pcces.blackbox.describe import Setting
 from pcces.blackbox.naming import called
 from pcces.blackbox.state import Constraints, SearchState
 from pcces.blackbox.trial import rule
-from pcces.blackbox.wording import certificate_in_words
 from pcces.core.certificate import ASYMPTOTIC, Certificate
 
 if TYPE_CHECKING:
@@ -217,7 +216,7 @@ def _verdict(
     failures = f"; {violations}{failures}" if violations.evaluations else failures
     if search.options.deterministic and state.noise.present:
         failures = f"; evaluations were stated to have no noise, but differ at the same point{failures}"
-    words = certificate_in_words(certificate, search.options.limits or ())
+    words = certificate.sentence(search.options.limits or ())
     if state.phase != "done":
         return RUNNING, "still running"
     if certificate.holds and _no_progress(search, improvement):
