@@ -26,7 +26,7 @@ from pcces.report.episodes import single_episodes
 from pcces.report.runs import took
 from pcces.rl.film import caption, film
 from pcces.rl.folder import load
-from pcces.rl.spread import check_spread, histogram, spread
+from pcces.rl.fresh_episodes import check_spread, histogram, spread
 
 FOLDERS = Path(__file__).parent / "data" / "runs-of-before"
 ON_POLICY = dict(iterations=2, epoch_steps=600, hidden=(4,), critic_hidden=(4,), passes=2, minibatches=2)

@@ -22,6 +22,7 @@ from pcces.envs.costs import CostBoundsError
 from pcces.envs.lookup import resolve
 from pcces.envs.simulator import simulator
 from pcces.policies import prepare
+from pcces.rl.progress import TrainingProgress
 
 HERE = Path(__file__).parent
 TINY = FEW | dict(iterations=3, epoch_steps=100)
@@ -82,7 +83,7 @@ def test_what_cannot_be_is_refused_before_anything_starts(task, options, words):
         prepare(task, [0], **TINY, **options)
 
 
-def test_slow_episodes_have_other_defaults():
+def test_slow_episodes_have_other_defaults(capsys):
     def settings(task, **asked):
         training = prepare(task, [0], iterations=2, workers=1, **asked)
         training.arena.close()
@@ -90,7 +91,9 @@ def test_slow_episodes_have_other_defaults():
 
     training, noisy = settings("Pendulum-v1", engine="local", entropy_bounds=(0.0, 200.0), **BATCH)
     assert noisy["log_std"] == pytest.approx(-0.919, abs=1e-3)  # in the middle of what the bounds allow
-    assert training.runs[0].config["certify_episodes"] == 200 and training.opening == "starting workers"
+    assert training.runs[0].config["certify_episodes"] == 200
+    with TrainingProgress(training, wanted=True):
+        assert capsys.readouterr().err.endswith("starting workers\n")
     assert settings("tests/Line-v0", log_std=-2.0, **BATCH)[1]["log_std"] == -2.0  # what is asked for stays
     _, rival = settings("tests/Line-v0", algorithm="openes")
     assert rival["initial_tries"] == 1 and rival["member_episodes"] > 1

@@ -10,6 +10,7 @@ import pcces
 from pcces.cli import app
 from pcces.policies import prepare, tuning
 from pcces.rl import tuning as module
+from pcces.rl.progress import chosen
 
 
 class Played:
@@ -160,4 +161,4 @@ def test_a_training_says_what_it_chose(task, asked, words):
     training = prepare(task, [0], **asked)
     if training.runs[0].config["engine"] != "device":
         training.arena.close()
-    assert words in training.chosen
+    assert words in chosen(training)

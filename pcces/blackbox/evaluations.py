@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from pcces.core.estimation import FARTHEST
-
 if TYPE_CHECKING:
     from pcces.blackbox.coding import Variables
 
@@ -18,15 +16,6 @@ MOST_NUMBERS = 10_000_000  # numbers that are kept, 80 MB: of a run that has mor
 WIDEST = 100_000  # variables: of longer points only seeds and outputs are kept
 FIRST_ROOM = 256
 TAKEN = re.compile(r"f|c\d+|seed|seconds|why")  # columns that no variable can have
-
-
-def within_reach(values: np.ndarray) -> np.ndarray:
-    """The values, infinite where they are too far from zero.
-
-    >>> within_reach(np.array([1.0, -1e200, np.nan]))
-    array([  1., -inf,  nan])
-    """
-    return np.where(np.abs(values) > FARTHEST, np.copysign(np.inf, values), values)
 
 
 def column_names(variables: Sequence[str]) -> list[str]:
@@ -84,9 +73,8 @@ class Evaluations(Sequence[dict[str, Any]]):
         room = self._room
         if self._points:
             room["x"][rows] = points
-        f = within_reach(f)
         room["f"][rows] = np.where(np.isfinite(f), f, np.nan)
-        room["c"][rows] = np.nan if c is None else within_reach(c)
+        room["c"][rows] = np.nan if c is None else c
         room["seed"][rows], room["seconds"][rows], room["why"][rows] = seeds, now, why
         self._size += k
 

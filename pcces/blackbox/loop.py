@@ -9,15 +9,18 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pcces.blackbox.progress import progress_line
+import numpy as np
+
+from pcces.blackbox import limits
 from pcces.support.interrupt import uninterrupted
-from pcces.support.streams import is_terminal
+from pcces.support.streams import is_terminal, stderr
 
 if TYPE_CHECKING:
     from pcces.blackbox.batch import Batch
     from pcces.blackbox.evaluator import Evaluator
     from pcces.blackbox.optimizer import Optimizer
     from pcces.blackbox.result import Result
+    from pcces.blackbox.search import Search
 
 OFTEN = 3.0  # seconds between two checkpoints
 SLOW = 1.0  # seconds that a batch takes, for a checkpoint after each
@@ -127,6 +130,31 @@ def _result(optimizer: Optimizer, evaluate: Evaluator) -> Result:
     if result.failures and evaluate.last_error:
         result["message"] += f" (the last one with {evaluate.last_error})"
     return result
+
+
+@contextmanager
+def progress_line(search: Search) -> Iterator[Callable[[], None]]:
+    """Iteration, objective, worst constraint, step size and what is left of the budget, on standard error, while this
+    context is open; what it gives is called to refresh the line."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = TextColumn("{task.description}"), BarColumn(bar_width=20), TimeRemainingColumn()
+    with Progress(*columns, console=Console(file=stderr())) as bar:
+        task = bar.add_task("starting", total=search.max_evaluations)
+        yield lambda: bar.update(task, completed=search.state.budget.evaluations, description=_line(search))
+
+
+def _line(search: Search) -> str:
+    state, es, e = search.state, search.state.run.es, search.state.run.incumbent.estimate
+    left = f"{state.budget.left} evaluations left"
+    if state.phase == "certify":
+        return f"certifying candidate {len(state.test.candidates)}  {left}"
+    if not np.isfinite(e.f):
+        return f"iteration {int(es.k)}  searching for a point that can be evaluated"
+    worst = f"  worst c {float(np.max(e.c)):.3g}" if e.c.size else ""
+    feasible = "" if limits.broken(search, e) <= 0 else " (infeasible)"
+    return f"iteration {int(es.k)}  f {float(e.f):.6g}{feasible}{worst}  sigma {float(es.sigma):.2g}  {left}"
 
 
 @contextmanager

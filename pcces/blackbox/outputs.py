@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pcces.blackbox.evaluations import within_reach
 from pcces.blackbox.state import Constraints
-from pcces.core.estimation import Estimate
+from pcces.core.estimation import FARTHEST, Estimate
 from pcces.core.limits import Mean
 
 if TYPE_CHECKING:
@@ -22,6 +21,15 @@ class Told(NamedTuple):
 
     f: np.ndarray
     c: np.ndarray | None
+
+
+def within_reach(values: np.ndarray) -> np.ndarray:
+    """The values, infinite where they are too far from zero.
+
+    >>> within_reach(np.array([1.0, -1e200, np.nan]))
+    array([  1., -inf,  nan])
+    """
+    return np.where(np.abs(values) > FARTHEST, np.copysign(np.inf, values), values)
 
 
 def checked(search: Search, f: Any, c: Any, k: int) -> Told:

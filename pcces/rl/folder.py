@@ -19,11 +19,11 @@ from pcces.envs.lookup import simulator_of_run, task_of_run
 from pcces.envs.simulator import Simulator
 from pcces.envs.task import Task
 from pcces.rl.first import First, KeptCritics
+from pcces.rl.fresh_episodes import check_episodes
 from pcces.rl.normalizer import frozen
 from pcces.rl.policy import Policy
 from pcces.rl.problem import Problem, problem_for
 from pcces.rl.run import Metrics, Run
-from pcces.rl.spread import check_spread
 from pcces.support import files as storage
 from pcces.support.jsonable import interval
 from pcces.support.schema import (
@@ -65,11 +65,6 @@ SIMULATOR = {
     "options": NAMES, "episode_cost_bounds": optional(several(NUMBER, 2)), "given": FLAG,
 }  # fmt: skip
 BOX = {"low": several(optional(NUMBER)), "high": several(optional(NUMBER))}
-FINAL = {
-    "episodes": whole(0), "costs": several(ANY_NUMBER), "costs_error": several(ANY_NUMBER), "limited": several(ANY_NUMBER),
-    **{name + error: ANY_NUMBER for name in ("return", "entropy", "length") for error in ("", "_error")},
-}  # fmt: skip
-FINAL_OF_LATE = {"certification_steps": NUMBER, "certification_costs": several(ANY_NUMBER), "iteration": whole(0)}
 CERTIFICATE = {"certificate": NAMES, "fresh_episodes": NAMES, "words": TEXT, "limits": several(NAMES)}
 BY_TYPE: dict[Any, Kind] = {  # of a certificate's fields
     "bool": FLAG, "float": NUMBER, "int": whole(0), "str": TEXT, "tuple[float, ...]": several(ANY_NUMBER),
@@ -134,9 +129,7 @@ def read_certificate(path: Path, problem: Problem) -> tuple[Certificate, dict[st
         stated, final = said["certificate"], said["fresh_episodes"]
         kinds = {field.name: BY_TYPE[field.type] for field in fields(Certificate) if field.type in BY_TYPE}
         check(stated, kinds, "certificate", {"holds", "confidence", "upper_bounds", "samples", "method"})
-        check(final, FINAL, "fresh_episodes", set(FINAL) - ({"limited"} if problem.on_means else set()))
-        check(final, FINAL_OF_LATE, "fresh_episodes", set())
-        check_spread(final, len(problem.cost_names))
+        check_episodes(final, problem)
         certificate = Certificate.from_dict(stated)
         counts = len(certificate.upper_bounds), len(final["costs"]), len(final["costs_error"])
         if counts != (len(problem.names), len(problem.cost_names), len(problem.cost_names)) or _others(said, problem):

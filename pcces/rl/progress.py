@@ -1,14 +1,15 @@
-"""One live display of a training: where it is, how it does against its limits, how long it will take."""
+"""One live display of a training: what it chose by itself, where it is, how it does against its limits, how long it will take."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from pcces.rl.settings import BATCHES, LEAST_EPISODES
 from pcces.support.streams import is_terminal, say, stderr
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class TrainingProgress:
 
     def __enter__(self) -> TrainingProgress:
         if self._wanted:
-            say(self.training.chosen)
+            say(chosen(self.training))
         if self._wanted and self._terminal:
             from rich.console import Console
             from rich.live import Live
@@ -53,12 +54,17 @@ class TrainingProgress:
 
             # Bar and numbers have a row each: a narrow terminal wraps the numbers, and cuts nothing off.
             self._bar = Progress(TextColumn("{task.description}"), BarColumn(bar_width=24), TimeElapsedColumn())
-            self._bar.add_task(self.training.opening, total=self.training.iterations, completed=self.training.done)
+            self._bar.add_task(self._opening, total=self.training.iterations, completed=self.training.done)
             self._live = Live(self._bar, console=Console(file=stderr()), refresh_per_second=8)
             self._live.start()
         elif self._wanted:
-            say(self.training.opening)
+            say(self._opening)
         return self
+
+    @property
+    def _opening(self) -> str:
+        """What takes long before the first iteration."""
+        return "compiling" if self.training.runs[0].config["engine"] == "device" else "starting workers"
 
     def update(self) -> None:
         """Refresh the line."""
@@ -128,6 +134,40 @@ class TrainingProgress:
             if kind is None:
                 self.say(f"{self.training.done} iterations")
             self._live.stop()
+
+
+def chosen(training: Training) -> str:
+    """How long a training is and in what portions, what it starts from, which limits it keeps, and where it is played.
+
+    >>> from pcces.policies import prepare
+    >>> print(chosen(prepare("CartSafe-v0", [0], steps=1e6)))
+    pcces: 196 iterations of 5100 steps (a 200th of all); starts with the best of 64 random policies; limits: off_centre <= 30, \
+entropy <= 2000, entropy >= 0 (as the task says); on the device (a task in JAX)
+    """
+    return f"{training.runs[0].config['algorithm']}: " + "; ".join(_choices(training))
+
+
+def _choices(training: Training) -> Iterator[str]:
+    run, settings = training.runs[0], training.settings
+    config, task = run.config, run.task
+    if hasattr(settings, "epoch_steps"):
+        each = settings.iteration_steps(task)
+        least = each == LEAST_EPISODES * task.max_steps
+        budget = bool(config["steps"]) and settings.epoch_steps == int(config["steps"] / BATCHES)
+        why = " (a 200th of all)" if budget else f" ({LEAST_EPISODES} episodes)" if least else ""
+        yield f"{settings.iterations} iterations of {each} steps{why}"
+    else:
+        yield f"{settings.iterations} iterations of {settings.population} policies"
+    if settings.initial_tries > 1:
+        yield f"starts with the best of {settings.initial_tries} random policies"
+    if limits := run.problem.names:
+        own = not run.problem.asked and config["thresholds"] and tuple(config["thresholds"]) == tuple(task.thresholds)
+        yield f"limits: {', '.join(limits)}{' (as the task says)' if own else ''}"
+    yield {
+        "device": "on the device (a task in JAX)",
+        "local": f"by {config['workers'] or 'one'} worker{'s' if (config['workers'] or 1) > 1 else ''}{'' if config['workers'] else ' a core'}",
+        "ray": "on a Ray cluster",
+    }[config["engine"]]
 
 
 class EpisodeProgress:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 import shlex
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,11 +25,11 @@ from pcces.core.certificate import Certificate
 from pcces.rl.arenas import elsewhere, playing
 from pcces.rl.certify import certify, ranges
 from pcces.rl.first import KeptCritics
+from pcces.rl.fresh_episodes import of_certificate, summary
 from pcces.rl.normalizer import CLIP, Normalizer, normalise
 from pcces.rl.policy import LOG_STD, Policy, as_arrays, forward
 from pcces.rl.problem import Problem
 from pcces.rl.seeds import checked_seed
-from pcces.rl.spread import spread
 from pcces.support import files as storage
 from pcces.support.text import printable
 
@@ -150,7 +149,7 @@ class Run:
         with playing(there, progress) as play:
             outcome = play(x, normalizer, fresh, seed, greedy)
         certificate = certify(self.problem, outcome, ranges(there.task, self.shape, self.problem, x), confidence)
-        final = summary(self.problem, outcome) | spread(self.problem, outcome)
+        final = of_certificate(self.problem, outcome)
         kept = {name: self.final[name] for name in ("iteration",) if name in self.final}  # of the policy's origin
         return replace(self, certificate=certificate, final=final | kept)
 
@@ -302,29 +301,3 @@ def checked_episodes(episodes: Any) -> int:
     if not isinstance(episodes, int | np.integer) or episodes < 1:
         raise ValueError(f"episodes must be a whole number of at least 1, got {episodes!r}")
     return int(episodes)
-
-
-def summary(problem: Problem, outcome: Any) -> dict[str, Any]:
-    """Means and standard errors of an Outcome's episodes, as plain data; those that failed are counted apart."""
-    good = np.isfinite(np.asarray(outcome.returns))
-
-    def mean_and_error(values: np.ndarray) -> tuple[float, float]:
-        n, values = int(good.sum()), values[good]
-        if n == 0:
-            return math.nan, math.nan
-        return float(values.mean()), float(values.std(ddof=1) / math.sqrt(n)) if n > 1 else math.nan
-
-    numbers: dict[str, Any] = {"episodes": len(good)}
-    if not good.all():
-        numbers["failed_episodes"] = int((~good).sum())
-    for name, values in (("return", outcome.returns), ("entropy", outcome.entropy), ("length", outcome.length)):
-        numbers[name], numbers[f"{name}_error"] = mean_and_error(np.asarray(values, dtype=float))
-    pairs = [mean_and_error(np.asarray(row, dtype=float)) for row in outcome.costs]
-    numbers["costs"], numbers["costs_error"] = [a for a, _ in pairs], [b for _, b in pairs]
-    numbers["cost_names"], numbers["thresholds"] = list(problem.cost_names), list(problem.thresholds)
-    if not problem.on_means:
-        of_good = (np.asarray(row, dtype=float)[good] for row in outcome.costs)
-        found = zip(problem.cost_limits, of_good)
-        numbers["limited"] = [limit.estimate(row) if row.size else math.nan for limit, row in found]
-        numbers["limits"] = [str(limit) for limit in problem.cost_limits]
-    return numbers

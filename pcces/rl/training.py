@@ -19,17 +19,16 @@ from pcces.rl import beginning, checkpoints, selection
 from pcces.rl.algorithm import Algorithm
 from pcces.rl.arenas import arena_and_engine
 from pcces.rl.checkpoints import Checkpoint
-from pcces.rl.choices import chosen
 from pcces.rl.first import First
 from pcces.rl.folder import load
+from pcces.rl.fresh_episodes import of_certificate
 from pcces.rl.iterates import Candidates, first_iteration
 from pcces.rl.outcome import Spent
 from pcces.rl.problem import Problem
 from pcces.rl.progress import TrainingProgress
 from pcces.rl.request import Request, check_unused, complete
-from pcces.rl.run import Run, summary
+from pcces.rl.run import Run
 from pcces.rl.seeds import certify_seed
-from pcces.rl.spread import spread
 from pcces.rl.stopping import Stopping, told
 from pcces.support.interrupt import uninterrupted
 from pcces.support.lock import alone_in
@@ -56,7 +55,6 @@ class Training:
         first = runs[0]
         self.settings = settings = algorithm.from_dict(first.config["settings"])
         self.iterations = settings.iterations
-        self.chosen = chosen(first, settings)
         self.budget: int | None = first.config.get("steps")  # in environment steps
         outputs = 1 + len(first.problem.names)
         self.candidates = [Candidates(first.shape.size, first.task.observation_size, outputs) for _ in runs]
@@ -68,7 +66,6 @@ class Training:
         self.locks = ExitStack()  # on the folders, for as long as this lasts
         if self.finished:
             return
-        self.opening = "compiling" if first.config["engine"] == "device" else "starting workers"
         self.arena, self.engine = arena_and_engine(first, algorithm, settings, [run.config["seed"] for run in runs])
         if kept:
             try:
@@ -271,7 +268,7 @@ class Training:
             "certification_steps": float(sum(each.steps for each in spent)),
             "certification_costs": np.sum([each.costs for each in spent], axis=0, dtype=float).tolist(),
         }
-        run.final = summary(run.problem, outcome) | spread(run.problem, outcome) | played
+        run.final = of_certificate(run.problem, outcome) | played
         if (first := first_iteration(run.metrics, candidates, chosen.number)) is not None:
             run.final["iteration"] = first
         if run.path is not None:
