@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo demo-blackbox docs dist test test-fast test-portable lint mutants format bench-async bench-baselines bench-blackbox bench-certificates bench-device bench-engines bench-environments bench-few bench-omnisafe bench-overhead bench-safety bench-scaling clean help
+.PHONY: demo demo-blackbox docs dist test test-fast test-portable lint mutants walk format bench-async bench-baselines bench-blackbox bench-certificates bench-device bench-engines bench-environments bench-few bench-omnisafe bench-overhead bench-safety bench-scaling clean help
 help:            ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 22
 
@@ -127,6 +127,9 @@ bench-environments: .venv/.dev  ## the example environments: PCCES, ppo-lag and 
 
 bench-device: .venv/.dev .venv-peers/.done  ## generations and steps per second, compared with evosax and gymnax (ten minutes)
 	@$(BIN)/python benchmarks/device.py
+
+walk: .venv/.dev  ## how often the steps of minimize and train lead into another module (a minute)
+	@$(BIN)/python -W ignore -m benchmarks.walk
 
 clean:           ## remove what was built
 	rm -rf .venv .venv-peers .venv-few .venv-omnisafe .venv-confseq .venv-portable-* build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

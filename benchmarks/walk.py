@@ -63,7 +63,7 @@ def walk(call: Callable[[], Any], package: Path) -> list[Visit]:
 
 def switches(visits: list[Visit]) -> int:
     """How often a step leads into another module."""
-    return sum(one.module != other.module for one, other in pairwise(visits))
+    return sum(before.module != after.module for before, after in pairwise(visits))
 
 
 def black_box(noise: float) -> None:

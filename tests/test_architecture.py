@@ -2,10 +2,13 @@
 
 import ast
 import re
+import runpy
 from collections import Counter
 from pathlib import Path
 
 import pytest
+
+from benchmarks.walk import CALLS, Visit, switches, walk
 
 ROOT = Path(__file__).parent.parent
 FILES = {
@@ -159,3 +162,24 @@ def test_long_functions_and_many_parameters_would_be_seen():
     assert (name, lines, parameters) == ("A.f", 61, 4) and excused(doc, "Long")
     assert not excused(doc, "Many parameters") and not excused("Long: yes.", "Long")
     assert [name for name, *_ in functions("def f():\n    def g():\n        pass")] == ["f", "f.g"]
+
+
+def test_a_walk_counts_each_function_once_and_the_steps_into_another_module(tmp_path):
+    (tmp_path / "door.py").write_text(
+        "def enter(work, *others):\n    opened()\n    work(*others)\n    opened()\n\ndef opened():\n    return [i for i in '1']\n"
+    )
+    (tmp_path / "room.py").write_text(
+        "class Work:\n    def __call__(self, *others):\n        list(map(callable, others))\n"
+    )
+    door, room = (runpy.run_path(str(tmp_path / f"{name}.py")) for name in ("door", "room"))
+    visits = walk(lambda: door["enter"](room["Work"](), sorted), tmp_path)
+    assert [f"{visit.module} {visit.function}" for visit in visits] == [
+        "door.py enter", "door.py opened", "room.py Work.__call__",
+    ]  # fmt: skip
+    assert switches(visits) == 1 and switches([*visits, visits[0]]) == 2
+
+
+def test_a_walk_through_a_search_begins_at_its_front_door():
+    visits = walk(CALLS["minimize without noise"], ROOT / "pcces")
+    assert Visit("minimize.py", "minimize") in visits[:20]
+    assert 0 < switches(visits) < len(visits) and {"core/algorithm.py"} < {visit.module for visit in visits}

@@ -40,12 +40,12 @@ def search(fun, seed, budget=100, strategy="model", **options):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("strategy", "runs"), [("model", 200), ("gp", 20)])
-def test_answers_near_an_active_constraint_are_truly_feasible(strategy, runs):
+@pytest.mark.parametrize(("strategy", "runs", "budget"), [("model", 200, 100), ("gp", 20, 50)])
+def test_answers_near_an_active_constraint_are_truly_feasible(strategy, runs, budget):
     certified, wrong = 0, 0
     for seed in range(runs):
         fun = noisy_problem(seed, lambda X, rng: X.sum(1) - 1 + 0.3 * rng.standard_normal(len(X)), scale=0.3)
-        res = search(fun, seed, budget=100, confidence=0.9, strategy=strategy)
+        res = search(fun, seed, budget=budget, confidence=0.9, strategy=strategy)
         certified += res.certificate.holds  # also where f did not get better, which is no success
         wrong += bool(res.certificate.holds and res.x.sum() > 1)
         assert bool(res.certificate.holds) == (max(res.certificate.upper_bounds) <= 0)
@@ -67,7 +67,8 @@ def test_answers_near_an_active_constraint_are_truly_feasible(strategy, runs):
 )
 def test_where_nothing_is_feasible_certificates_are_as_rare_as_promised(confidence, strategy, constraint):
     """The sharpest case: every point misses feasibility by less than any sample can tell, so each certificate is false."""
-    runs, options = 120 if strategy == "model" else 20, {"confidence": confidence, "strategy": strategy}
+    runs, budget = (120, 100) if strategy == "model" else (20, 50)
+    options = {"confidence": confidence, "strategy": strategy, "budget": budget}
     wrong = sum(search(noisy_problem(seed, constraint), seed, **options).success for seed in range(runs))
     assert no_more_often_than(wrong, runs, 1 - confidence)
 

@@ -346,15 +346,16 @@ def test_runs_that_differ_in_their_seeds_alone_are_compiled_once():
 
 @pytest.mark.slow
 def test_an_interrupted_run_resumes_to_the_same_policy(tmp_path):
-    whole = train("CartSafe-v0", out=tmp_path / "whole", **(TINY | {"iterations": 25}))
+    given = TINY | {"iterations": 25, "report": False}
+    whole = train("CartSafe-v0", out=tmp_path / "whole", **given)
 
     def stop(runs):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train("CartSafe-v0", out=tmp_path / "cut", callback=stop, **(TINY | {"iterations": 25}))
+        train("CartSafe-v0", out=tmp_path / "cut", callback=stop, **given)
     assert load(tmp_path / "cut").x is None
-    again = train("CartSafe-v0", out=tmp_path / "cut", resume=True, **(TINY | {"iterations": 25}))
+    again = train("CartSafe-v0", out=tmp_path / "cut", resume=True, **given)
     assert np.array_equal(again.x, whole.x)
     assert again.metrics["return"] == whole.metrics["return"]
     assert again.final == whole.final
@@ -367,7 +368,8 @@ def test_an_interrupted_run_resumes_to_the_same_policy(tmp_path):
 
 def test_a_run_that_goes_on_for_longer_ends_as_if_it_had_been_as_long_from_the_start(tmp_path):
     def trained(folder, iterations, **given):
-        return train("CartSafe-v0", out=tmp_path / folder, **(SIMPLE | {"iterations": iterations}), **given)
+        given |= SIMPLE | {"iterations": iterations, "report": False}
+        return train("CartSafe-v0", out=tmp_path / folder, **given)
 
     whole = trained("whole", 22)
     first = trained("longer", 12)
@@ -512,7 +514,7 @@ def test_what_cannot_be_trained_is_refused_before_any_work(tmp_path):
         train("CartPole-v1", algorithm="sgd")
     with pytest.raises(ValueError, match="unknown engine"):
         train("CartPole-v1", engine="fpga")
-    train("CartPole-v0", out=tmp_path / "run", **TINY)
+    train("CartPole-v0", out=tmp_path / "run", report=False, **TINY)
     with pytest.raises(FileExistsError, match="exists already"):
         train("CartPole-v0", out=tmp_path / "run", **TINY)
     with pytest.raises(ValueError, match=r"CartPole-v0.*CartSafe-v0"):

@@ -304,7 +304,7 @@ def offspring(pid):
 
 
 @pytest.mark.slow
-def test_a_driver_killed_a_dozen_times_at_random_moments_ends_at_the_same_policy_and_leaves_no_one(tmp_path):
+def test_a_driver_killed_eight_times_at_random_moments_ends_at_the_same_policy_and_leaves_no_one(tmp_path):
     environment = os.environ | {"PYTHONPATH": f"{HERE}{os.pathsep}{HERE.parent}"}
 
     def start(folder, how):
@@ -316,7 +316,7 @@ def test_a_driver_killed_a_dozen_times_at_random_moments_ends_at_the_same_policy
     rng, seen, orphans = random.Random(0), set(), set()
     folder = tmp_path / "killed"
     checkpoint = folder / "checkpoint.npz"
-    for number in range(12):
+    for number in range(8):
         there = (folder / "config.json").exists()
         process = start(folder, "resume" if there else "new")
         before = checkpoint.stat().st_mtime_ns if checkpoint.exists() else 0
@@ -339,9 +339,9 @@ def test_a_driver_killed_a_dozen_times_at_random_moments_ends_at_the_same_policy
     assert last.wait(300) == 0, last.stderr.read().decode()
     assert whole.wait(300) == 0, whole.stderr.read().decode()
     a, b = pcces.load(tmp_path / "whole"), pcces.load(folder)
-    assert len(seen) > 5 and same_policy(a, b)
+    assert len(seen) > 3 and same_policy(a, b)
     assert a.metrics["return"] == b.metrics["return"] and a.certificate == b.certificate
-    assert len(orphans) > 20 and wait_until(lambda: not any(map(alive, orphans)))
+    assert len(orphans) > 12 and wait_until(lambda: not any(map(alive, orphans)))
 
 
 def test_what_stops_a_training_costs_none_of_its_iterations(costly, tmp_path):

@@ -63,6 +63,12 @@ def course(task: Task, algorithm: str, units: dict[str, float]) -> tuple[np.ndar
 
 
 OTHER_UNITS = [{"reward": 128.0, "cost": 8.0, "scale": 64.0}, {"reward": 2.0**-7, "cost": 0.125, "shift": 3.0}]
+ALL_AT_ONCE = {
+    "reward": 2.0**-7,
+    "cost": 8.0,
+    "scale": 64.0,
+    "shift": 3.0,
+}  # every task in other units is compiled anew
 
 
 @pytest.mark.parametrize("name", ["CartSafe-v0", "MountainCarContinuousSafe-v0", "Battery-v0"])
@@ -70,7 +76,7 @@ def test_pcces_goes_the_same_way_in_any_units(name):
     task = a_task(name)
     returns, costs, actions = course(task, "pcces", {})
     assert np.ptp(returns) > 0
-    for units in OTHER_UNITS:
+    for units in OTHER_UNITS if name == "CartSafe-v0" else [ALL_AT_ONCE]:
         others = course(task, "pcces", units)
         for one, other in zip((returns, costs, actions), others):
             np.testing.assert_allclose(one, other, rtol=0.02, atol=0.02 * np.abs(one).max() + 1e-6)
@@ -82,10 +88,8 @@ def test_rivals_go_the_same_way_in_any_units(algorithm):
     task = make("CartSafe-v0")
     returns, costs, _ = course(task, algorithm, {})
     assert np.ptp(returns) > 0
-    for units in OTHER_UNITS:
-        others = course(task, algorithm, units)
-        for one, other in zip((returns, costs), others):
-            np.testing.assert_allclose(one, other, rtol=0.02, atol=0.02 * np.abs(one).max())
+    for one, other in zip((returns, costs), course(task, algorithm, ALL_AT_ONCE)):
+        np.testing.assert_allclose(one, other, rtol=0.02, atol=0.02 * np.abs(one).max())
 
 
 class Sometimes(Task):

@@ -181,24 +181,24 @@ class Surroundings:
         slopes, covariances = slopes[:, free], covariances[:, free][:, :, free]
         sides = self._sides()
         rows = np.array([side.row for side in sides]).reshape(len(sides), len(self.z))[:, free]
-        found, rest = self._solved(slopes, rows)
+        solved, rest = self._solved(slopes, rows)
         rng = np.random.default_rng(0)
         factors = [_factor(each) for each in covariances]
         draws = [
             self._solved(np.array([s + L @ rng.standard_normal(len(s)) for s, L in zip(slopes, factors)]), rows)[0]
             for _ in range(DRAWS)
         ]
-        errors = np.sqrt(((np.array(draws) - found) ** 2).mean(0))
+        errors = np.sqrt(((np.array(draws) - solved) ** 2).mean(0))
         m, setting, steepness = len(slopes) - 1, self.setting, float(np.linalg.norm(slopes[0]))
         size = np.linalg.norm(np.vstack([slopes[1:], rows]), axis=1)
         away, multipliers = self._away(size[:m]), []
-        for j, (value, error) in enumerate(zip(found.tolist(), errors.tolist())):
+        for j, (value, error) in enumerate(zip(solved.tolist(), errors.tolist())):
             side = Side(setting.constraints[j], "constraint", 1.0, rows[:0]) if j < m else sides[j - m]
             clear = value > CLEARLY * error and value * size[j] > LEAST * steepness and (j >= m or away[j] <= REACH)
             binds = j in setting.equal or bool(clear)
             near = j >= m or bool(away[j] <= FAR)
             multipliers.append(Multiplier(side.name, value / side.unit, error / side.unit, side.kind, binds, near))
-        weights = np.concatenate([[1.0], found[:m]]) ** 2
+        weights = np.concatenate([[1.0], solved[:m]]) ** 2
         noise = float(weights @ np.trace(covariances, axis1=1, axis2=2))
         left = math.sqrt(max(float(rest @ rest) - 2 * noise, 0.0))
         level = left * REACH <= FLAT * float(np.ptp(self._data.outputs[:, 0]))
@@ -214,11 +214,11 @@ class Surroundings:
         if not len(columns):
             return np.zeros(0), slopes[0]
         price = np.diag(np.append(away / REACH * sizes, np.zeros(len(equal) + len(rows))))
-        found, _ = scipy.optimize.nnls(np.vstack([columns.T, price]), np.append(-slopes[0], np.zeros(len(price))))
-        found[:m][away > FAR] = 0.0
-        rest = slopes[0] + columns.T @ found
-        found[equal] -= found[m : m + len(equal)]
-        return np.delete(found, np.s_[m : m + len(equal)]), rest
+        multipliers, _ = scipy.optimize.nnls(np.vstack([columns.T, price]), np.append(-slopes[0], np.zeros(len(price))))
+        multipliers[:m][away > FAR] = 0.0
+        rest = slopes[0] + columns.T @ multipliers
+        multipliers[equal] -= multipliers[m : m + len(equal)]
+        return np.delete(multipliers, np.s_[m : m + len(equal)]), rest
 
     def _away(self, sizes: np.ndarray) -> np.ndarray:
         """How far the constraints are from where the certificate needs them, given the sizes of their slopes: as a part of the
@@ -229,7 +229,7 @@ class Surroundings:
 
     def _sides(self) -> list[Side]:
         """The bounds and linear constraints that hold the answer."""
-        space, z, found = self.setting.space, self.z, []
+        space, z, sides = self.setting.space, self.z, []
         x = space.to_x(z)
         for i in np.flatnonzero(~space.discrete):
             v = self._variable_at[i]
@@ -238,11 +238,11 @@ class Surroundings:
             for side, end, sign in (("upper", space.z_upper[i], 1.0), ("lower", space.z_lower[i], -1.0)):
                 if abs(end - z[i]) <= ACTIVE:
                     name = f"{variable.name}: {side} bound {variable.text(variable.high if sign > 0 else variable.low)}"
-                    found.append(Side(name, "bound", unit, sign * np.eye(len(z))[i]))
+                    sides.append(Side(name, "bound", unit, sign * np.eye(len(z))[i]))
         for k, (row, limit) in enumerate(zip(space.G, space.h)):
             if limit - row @ z <= ACTIVE * np.linalg.norm(row):
-                found.append(Side(f"linear constraint {k}", "linear", 1.0, row))
-        return found
+                sides.append(Side(f"linear constraint {k}", "linear", 1.0, row))
+        return sides
 
     @cached_property
     def _variable_at(self) -> list[int]:
@@ -258,12 +258,12 @@ class Surroundings:
         """The model along each variable, those first along which f and the limits that are near change most."""
         if not self.known:
             return []
-        found = [self._slice(v) for v in range(self.setting.space.size)]
+        slices = [self._slice(v) for v in range(self.setting.space.size)]
         values, _ = self.values
         close = np.append(True, values[1:] > -np.maximum(3 * self.margins, 0.1 * np.abs(values[1:]).max(initial=0.0)))
-        spread = np.array([np.ptp(each.values, axis=0) for each in found])
+        spread = np.array([np.ptp(each.values, axis=0) for each in slices])
         spread = (spread / np.maximum(spread.max(0), 1e-300))[:, close].max(1)
-        return [found[i] for i in np.argsort(-spread, kind="stable")]
+        return [slices[i] for i in np.argsort(-spread, kind="stable")]
 
     def _slice(self, v: int) -> Slice:
         space, data = self.setting.space, self._data

@@ -27,21 +27,21 @@ def translated(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[st
     {'x0': [0.0], 'max_evaluations': 100, 'progress': True}
     """
     plain = {name: value for name, value in given.items() if name not in ("more", "options")}
-    found: dict[str, Any] = {}
+    by_own_name: dict[str, Any] = {}
     for name, value in [*plain.items(), *given["more"].items(), *(given["options"] or {}).items()]:
         own = SAME.get(name, name)
         if name in DERIVATIVES:
             if value is not None and value is not False:
                 warnings.warn(f"minimize does not use derivatives ({name})", RuntimeWarning, stacklevel=3)
             if name == "jac" and value is True:
-                found["fun"] = WithoutGradient(found["fun"])
-        elif own not in found or found[own] is defaults.get(own):
+                by_own_name["fun"] = WithoutGradient(by_own_name["fun"])
+        elif own not in by_own_name or by_own_name[own] is defaults.get(own):
             if own == name or value is not None:
-                found[own] = value
+                by_own_name[own] = value
         elif value is not defaults.get(name):
             same = " and ".join(sorted({own, *(theirs for theirs, ours in SAME.items() if ours == own)}))
-            raise TypeError(f"{same} was given twice: {found[own]!r} and {value!r}")
-    return found
+            raise TypeError(f"{same} was given twice: {by_own_name[own]!r} and {value!r}")
+    return by_own_name
 
 
 class WithoutGradient:

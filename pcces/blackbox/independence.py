@@ -44,9 +44,9 @@ def of_search(search: Search, z: np.ndarray) -> np.ndarray:
     offsets = offsets / np.where(spread > 0, spread, 1.0)
     order = np.argsort((offsets**2).sum(1), kind="stable")
     near = int(NEAR * len(order))
-    found = [_seen(offsets, c, np.sort(order[:rows]), alarm) for rows, alarm in
+    at_both = [_seen(offsets, c, np.sort(order[:rows]), alarm) for rows, alarm in
              ((near, ALARM / max(r, 1)), (int(NEARER * near), CONFIRMED))]  # fmt: skip
-    return np.where(two | (found[1] > 1), np.minimum(found[0], max(near / UNENDING, 1.0)), 1.0)
+    return np.where(two | (at_both[1] > 1), np.minimum(at_both[0], max(near / UNENDING, 1.0)), 1.0)
 
 
 def _seen(offsets: np.ndarray, c: np.ndarray, rows: np.ndarray, alarm: float) -> np.ndarray:

@@ -148,28 +148,28 @@ def resumed(optimizer: Optimizer, path: str | Path, seeded: bool) -> Optimizer:
     wanted = arguments(optimizer)
     if not Path(path).exists():
         return optimizer
-    found = type(optimizer).load(path)
-    differing = _differences(wanted, arguments(found))
-    if not np.array_equal(optimizer.space.starts, found.space.starts):
+    kept = type(optimizer).load(path)
+    differing = _differences(wanted, arguments(kept))
+    if not np.array_equal(optimizer.space.starts, kept.space.starts):
         differing.insert(0, "x0")
-    if not same(optimizer.earlier, found.earlier):
+    if not same(optimizer.earlier, kept.earlier):
         differing.append("initial_data")
-    if seeded and optimizer.search.streams.seed != found.search.streams.seed:
+    if seeded and optimizer.search.streams.seed != kept.search.streams.seed:
         differing.append("rng")
     if differing:
         raise ValueError(
             f"the checkpoint {path} is of another problem: it differs in {', '.join(differing)}; give what it was begun "
             "with, or another file"
         )
-    return found
+    return kept
 
 
-def _differences(wanted: dict[str, Any], found: dict[str, Any]) -> list[str]:
+def _differences(wanted: dict[str, Any], kept: dict[str, Any]) -> list[str]:
     """The names of what differs, options by their own names."""
 
     def flat(data: dict[str, Any]) -> dict[str, Any]:
         data = json.loads(json.dumps(data, default=lambda value: value.tolist()))  # as a file has it
         return {name: value for name, value in data.items() if name != "options"} | data["options"]
 
-    left, right = flat(wanted), flat(found)
+    left, right = flat(wanted), flat(kept)
     return [name for name in {**left, **right} if left.get(name) != right.get(name)]

@@ -99,8 +99,8 @@ def tune(
         for each in value if isinstance(value, list) else [value]:
             words += [as_option(option), str(each)]
     if as_json:
-        found: dict[str, Any] = {"settings": tuned.settings, "words": tuned.words, "command": shlex.join(words)}
-        show(found | {"path": folder / FILE, "trials": [trial._asdict() for trial in tuned.trials]})
+        answer: dict[str, Any] = {"settings": tuned.settings, "words": tuned.words, "command": shlex.join(words)}
+        show(answer | {"path": folder / FILE, "trials": [trial._asdict() for trial in tuned.trials]})
         return
     tell(tuned.words)
     if tuned.settings:

@@ -47,19 +47,19 @@ def find_cost(third: Any, info: Mapping[str, Any]) -> Any:
     if third is not None:
         return third
     for key in KEYS:
-        if (found := info.get(key)) is not None:
-            return found
+        if (cost := info.get(key)) is not None:
+            return cost
     return None
 
 
-def is_cost(found: Any) -> bool:
+def is_cost(value: Any) -> bool:
     """Whether what was found is one number or more, and not a word by the name of a cost.
 
     >>> is_cost(0.0), is_cost({"heat": 1}), is_cost("cheap"), is_cost([]), is_cost(None)
     (True, True, False, False, False)
     """
     try:
-        return found is not None and as_numbers(found, None).size > 0
+        return value is not None and as_numbers(value, None).size > 0
     except (TypeError, ValueError):
         return False
 

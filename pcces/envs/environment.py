@@ -52,8 +52,8 @@ class Environment:
         costs: Any = 0.0
         if self.cost is not None:
             costs = self._counted(self.cost(*seen_and_done(self.env, observation, action), info))
-        elif (found := find_cost(third, info)) is not None:  # some report only what is not zero
-            costs = self._counted(found)
+        elif (cost := find_cost(third, info)) is not None:  # some report only what is not zero
+            costs = self._counted(cost)
         return observation, reward, costs, terminated or truncated
 
     def _counted(self, costs: Any) -> Any:
@@ -122,11 +122,11 @@ def probe(env: Any, cost: CostFunction | None, max_steps: int | None = None) -> 
         for _ in range(min(steps, max_steps or LOOK)):
             action = env.action_space.sample()
             observation, _, third, terminated, truncated, info = six(env.step(action))
-            found = find_cost(third, info) if cost is None else cost(*seen_and_done(env, observation, action), info)
-            if isinstance(found, Mapping):
-                seen = {**(seen or {}), **found}
-            elif cost is not None or cost_rules.is_cost(found):
-                return found
+            paid = find_cost(third, info) if cost is None else cost(*seen_and_done(env, observation, action), info)
+            if isinstance(paid, Mapping):
+                seen = {**(seen or {}), **paid}
+            elif cost is not None or cost_rules.is_cost(paid):
+                return paid
             steps -= 1
             if terminated or truncated or time.monotonic() - started > seconds:
                 break

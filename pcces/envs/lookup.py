@@ -113,10 +113,10 @@ def _registered(task: Any) -> Any:
 
 def _in_module(module: str, name: str) -> Any:
     """What a module has by this name, if that is a task or an environment, its class, or a function that makes it."""
-    found = getattr(sys.modules[module], name, None)
-    if not (callable(found) or hasattr(found, "reset") or isinstance(found, Simulator)):
+    given = getattr(sys.modules[module], name, None)
+    if not (callable(given) or hasattr(given, "reset") or isinstance(given, Simulator)):
         return None
-    own = _own(found)
+    own = _own(given)
     return own._replace(name=f"{module}:{name}") if hasattr(own, "_replace") else own
 
 

@@ -16,11 +16,11 @@ def single_episodes(run: ReportedRun) -> list[Section]:
     final, problem = run.final, run.problem
     if "quantiles" not in final:
         return []
-    shares, found = final["quantiles"]["shares"], final["quantiles"]
+    shares, quantiles = final["quantiles"]["shares"], final["quantiles"]
     places = [shares.index(share) for share in SHOWN if share in shares]
     over = final.get("over_limit", ())
-    rows: list[list[str | float | None]] = [["return", *(found["return"][i] for i in places)]]
-    rows += [[name, *(row[i] for i in places)] for name, row in zip(problem.cost_names, found["costs"])]
+    rows: list[list[str | float | None]] = [["return", *(quantiles["return"][i] for i in places)]]
+    rows += [[name, *(row[i] for i in places)] for name, row in zip(problem.cost_names, quantiles["costs"])]
     columns = ["", *(SHOWN[shares[i]] for i in places)]
     if problem.cost_names:
         columns.insert(1, "over the limit")
@@ -42,8 +42,8 @@ def _what_limits_say(run: ReportedRun) -> str:
     return " A limit on a mean allows single episodes above it. A limit on a probability (--limit) says how many there may be."
 
 
-def _histogram(name: str, found: dict, limit: object, share: float) -> Chart:
-    edges, counts = found["edges"], found["counts"]
+def _histogram(name: str, counted: dict, limit: object, share: float) -> Chart:
+    edges, counts = counted["edges"], counted["counts"]
     middles = [(a + b) / 2 for a, b in pairwise(edges)]
     total = max(sum(counts), 1)
     bars = Series(

@@ -224,11 +224,11 @@ def troubles(result: Any) -> list[Section]:
             rows.append(
                 [label, int((over > 0).sum()), f"{100 * (over > 0).mean():.2g} %", worst if worst > 0 else None]
             )
-    found: list[Section] = []
+    sections: list[Section] = []
     if rows:
         columns = ["limit", "evaluations over it", "share of the evaluations that did not fail", "by at most"]
         note = "All single evaluations of the search. Noise puts some above a limit that their point keeps."
-        found.append(Table("Evaluations above the limits during the search", columns, rows, note))
+        sections.append(Table("Evaluations above the limits during the search", columns, rows, note))
     if result.failures:
         where = {}
         points = table.points[~good][-FAILED:]
@@ -236,5 +236,5 @@ def troubles(result: Any) -> list[Section]:
             where[f"{k}"] = ", ".join(f"{v.name} = {v.text(x[i])}" for i, v in enumerate(setting.variables[:COLUMNS]))
         share = 100 * result.failures / max(result.nfev, 1)
         said = {"evaluations that failed": f"{result.failures} of {result.nfev} ({share:.2g} %)"}
-        found.append(Details("Failed evaluations", said | {f"the latest {k}": text for k, text in where.items()}))
-    return found
+        sections.append(Details("Failed evaluations", said | {f"the latest {k}": text for k, text in where.items()}))
+    return sections

@@ -52,8 +52,8 @@ def summary(problem: Problem, outcome: Any) -> dict[str, Any]:
     numbers["cost_names"], numbers["thresholds"] = list(problem.cost_names), list(problem.thresholds)
     if not problem.on_means:
         of_good = (np.asarray(row, dtype=float)[good] for row in outcome.costs)
-        found = zip(problem.cost_limits, of_good)
-        numbers["limited"] = [limit.estimate(row) if row.size else math.nan for limit, row in found]
+        rows = zip(problem.cost_limits, of_good)
+        numbers["limited"] = [limit.estimate(row) if row.size else math.nan for limit, row in rows]
         numbers["limits"] = [str(limit) for limit in problem.cost_limits]
     return numbers
 

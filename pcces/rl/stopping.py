@@ -75,10 +75,10 @@ def seconds_in(text: str) -> float:
     >>> seconds_in("90"), seconds_in("10m"), seconds_in("1.5h")
     (90.0, 600.0, 5400.0)
     """
-    found = re.fullmatch(r"\s*([0-9.]+)\s*(s|m|min|h)?\s*", text)
-    if found is None or found[1].count(".") > 1 or found[1] == ".":
+    parts = re.fullmatch(r"\s*([0-9.]+)\s*(s|m|min|h)?\s*", text)
+    if parts is None or parts[1].count(".") > 1 or parts[1] == ".":
         raise ValueError(f"a time is a number of seconds, or a value such as 90s, 10m, 1.5h; got {text!r}")
-    return float(found[1]) * UNITS[found[2] or ""]
+    return float(parts[1]) * UNITS[parts[2] or ""]
 
 
 def told(callback: Any, runs: list[Any]) -> bool:

@@ -110,15 +110,15 @@ def load(path: str | Path, kind: str, most: int = MOST) -> tuple[dict[str, np.nd
             with np.load(file, allow_pickle=False) as archive:
                 arrays = {name: archive[name] for name in archive.files}
             header = json.loads(arrays.pop(_HEADER).tobytes().decode())
-            found, data = header["kind"], cleaned(header["data"])
+            its_kind, data = header["kind"], cleaned(header["data"])
             if not isinstance(data, dict):
                 raise TypeError("its header holds no names")
         except Exception as error:  # a damaged file can fail in more ways than zipfile, zlib and NumPy have names for
             raise ValueError(
                 f"{path} is not a file written by pcces, or it is damaged ({short(error, 200)})"
             ) from error
-    if found != kind:
-        raise ValueError(f"{path} holds a {short(found)}, not a {kind}")
+    if its_kind != kind:
+        raise ValueError(f"{path} holds a {short(its_kind)}, not a {kind}")
     return arrays, data
 
 

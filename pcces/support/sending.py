@@ -29,25 +29,25 @@ class ByValue:
         return pickle.loads(self.data)
 
 
-def sendable(thing: Any) -> Any:
+def sendable(value: Any) -> Any:
     """The same, or a `ByValue` of it if other processes could not import it: a lambda, what the main script defines.
 
     >>> sendable(len) is len, sendable(lambda x: 2 * x).back()(3)
     (True, 6)
     """
     try:
-        if not needs_main(pickle.dumps(thing)):
-            return thing
+        if not needs_main(pickle.dumps(value)):
+            return value
     except Exception:  # a lambda, or something defined inside a function
         pass
     try:
         import cloudpickle
 
-        return ByValue(cloudpickle.dumps(thing))
+        return ByValue(cloudpickle.dumps(value))
     except Exception:  # whoever sends it says what is wrong
-        return thing
+        return value
 
 
-def received(thing: Any) -> Any:
+def received(value: Any) -> Any:
     """What `sendable` was given."""
-    return thing.back() if isinstance(thing, ByValue) else thing
+    return value.back() if isinstance(value, ByValue) else value

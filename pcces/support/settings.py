@@ -47,13 +47,13 @@ def settings_in(kind: type) -> list[Explained]:
     >>> settings_in(Bold)
     [Explained(name='sigma0', default='1', words='initial step size', use='sometimes')]
     """
-    found = []
+    explained = []
     for each in fields(kind):
         homes = (getattr(parent, "__dataclass_fields__", {}).get(each.name) for parent in kind.__mro__)
         said: Mapping[str, str] = next((home.metadata for home in homes if home is not None and home.metadata), {})
         default = each.metadata.get("text") or ("" if each.default is MISSING else shown(each.default))
-        found.append(Explained(each.name, default, said.get("words", ""), said.get("use", RESEARCH)))
-    return found
+        explained.append(Explained(each.name, default, said.get("words", ""), said.get("use", RESEARCH)))
+    return explained
 
 
 def shown(value: Any) -> str:

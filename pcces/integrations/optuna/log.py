@@ -71,9 +71,9 @@ def read(trials: Sequence[FrozenTrial], search: int) -> list[LogEntry]:
     entries = []
     for trial in trials:
         for name in (ASKED, TOLD):
-            found = trial.system_attrs.get(name)
-            if found is not None and found[0] == search:
-                entries.append(LogEntry(int(found[1]), trial.number, name, tuple(found[2:])))
+            attribute = trial.system_attrs.get(name)
+            if attribute is not None and attribute[0] == search:
+                entries.append(LogEntry(int(attribute[1]), trial.number, name, tuple(attribute[2:])))
     return sorted(entries, key=lambda entry: entry[:3])
 
 

@@ -43,15 +43,15 @@ class Parameters:
 
     def point(self, params: Mapping[str, Any]) -> dict[str, Any] | None:
         """A trial's parameters as a point of the search; None where one is missing or lies outside."""
-        found = {}
+        inside = {}
         for name, each in self.distributions.items():
             if name not in params:
                 return None
             internal = each.to_internal_repr(params[name])
             if not each._contains(internal):
                 return None
-            found[name] = _inside(each, params[name], internal)
-        return found
+            inside[name] = _inside(each, params[name], internal)
+        return inside
 
     def same(self, params: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
         """Whether two trials were made at the same point, but for rounding."""

@@ -47,9 +47,9 @@ class Replica:
 
     def _asked(self, trial: int, key: Key) -> None:
         if key not in self.hands.points:
-            found = self.hands.ask()
-            if found is not None:
-                self.spare.append(found)
+            order = self.hands.ask()
+            if order is not None:
+                self.spare.append(order)
         if key in self.hands.points:
             self.keys[trial] = key
         if key in self.spare:
