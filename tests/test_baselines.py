@@ -665,8 +665,8 @@ def test_every_baseline_trains_up_to_the_limit_and_resumes_to_the_same_bits(name
     whole = train(TEMPTING, out=tmp_path / "whole", callback=keep, **given)
     m = {column: np.array(values) for column, values in whole.metrics.items()}
     assert len(m["return"]) == given["iterations"] and all(np.isfinite(values).all() for values in m.values())
-    assert m["cost_right"][-20:].mean() == pytest.approx(6, abs=1.2)
-    assert m["return"][-20:].mean() == pytest.approx(10.2, abs=1.5)
+    assert m["cost_right"][-20:].mean() == pytest.approx(6, abs=2)
+    assert m["return"][-20:].mean() == pytest.approx(10.2, abs=3.4)
     assert whole.problem.names == ("right <= 6",)  # baselines know no bounds on the entropy
     again = train(TEMPTING, out=tmp_path / "killed", resume=True, **given)
     same_run(again, whole)

@@ -632,7 +632,7 @@ def test_the_picture(fun, tmp_path):
     assert (tmp_path / "search.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     assert (tmp_path / "search.png").stat().st_size > 20_000
     labels = [ax.get_title(loc="left") for ax in figure.axes]
-    assert labels[0] == "objective of the incumbent" and ("constraints of" in labels[1]) == (fun is pair)
+    assert labels[0] == "objective of the incumbent" and ("constraints minus" in labels[1]) == (fun is pair)
     assert len(solve(fun, max_evaluations=2).plot().axes) == 5  # no iteration was finished
 
 

@@ -233,7 +233,7 @@ def test_without_the_forcing_function_the_step_size_does_not_vanish():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"sigma_min": 1e-3}, "floor"),
+        ({"sigma_min": 1e-3}, "cannot go to zero"),
         ({"incumbent": "kept"}, "not renewed"),
         ({"samples": 5}, "fixed N_k"),
         ({"gamma": 1.01, "shrink": 0.99}, "not 1 / gamma"),

@@ -208,7 +208,7 @@ def task_of_run(name: str, env_args: dict[str, Any] | None = None, max_steps: in
     >>> task_of_run("HopperBulletEnv-v0")
     Traceback (most recent call last):
     ...
-    pcces.envs.registry.UnknownTaskError: unknown task 'HopperBulletEnv-v0' in JAX: one of your own has to be registered first (import its module, or --import MODULE)
+    pcces.envs.registry.UnknownTaskError: unknown task 'HopperBulletEnv-v0' in JAX: register your own task first (import its module, or --import MODULE)
     """
     own = own_id(name)
     scene = scene_of(own)

@@ -110,7 +110,7 @@ def _draw_constraints(axes: Any, result: Any) -> None:
         axes.set_title("constraints", loc="left", fontsize=11)
         _nothing(axes, "not known yet" if unknown else "no constraints")
         return
-    axes.set_title("constraints, minus their limits", loc="left", fontsize=11)
+    axes.set_title("constraints minus their limits", loc="left", fontsize=11)
     axes.axhline(0, color=LIMIT, lw=1, ls="--")
     excess = result.history["excess"] if len(result.history) else np.zeros((0, len(labels)))
     if not np.isfinite(excess).any():
