@@ -141,7 +141,7 @@ def chosen(training: Training) -> str:
 
     >>> from pcces.policies import prepare
     >>> print(chosen(prepare("CartSafe-v0", [0], steps=1e6)))
-    pcces: 196 iterations of 5100 steps (a 200th of all); starts with the best of 64 random policies; limits: off_centre <= 30, \
+    pcces: 333 iterations of 3000 steps (10 episodes); starts with the best of 64 random policies; limits: off_centre <= 30, \
 entropy <= 2000, entropy >= 0 (as the task says); on the device (a task in JAX)
     """
     return f"{training.runs[0].config['algorithm']}: " + "; ".join(_choices(training))
@@ -154,7 +154,7 @@ def _choices(training: Training) -> Iterator[str]:
         each = settings.iteration_steps(task)
         least = each == LEAST_EPISODES * task.max_steps
         budget = bool(config["steps"]) and settings.epoch_steps == int(config["steps"] / BATCHES)
-        why = " (a 200th of all)" if budget else f" ({LEAST_EPISODES} episodes)" if least else ""
+        why = f" (a {BATCHES}th of all)" if budget else f" ({LEAST_EPISODES} episodes)" if least else ""
         yield f"{settings.iterations} iterations of {each} steps{why}"
     else:
         yield f"{settings.iterations} iterations of {settings.population} policies"
