@@ -26,7 +26,7 @@ from pcces.core.barrier import comparable
 from pcces.engines.arena import Program
 from pcces.rl.critics import Critics, advantages, fit, init_critics, network, values
 from pcces.rl.epochs import Epoch, epoch_program
-from pcces.rl.improvement import acted, centred, improve
+from pcces.rl.improvement import acted, centred, improve, slopes
 from pcces.rl.normalizer import Normalizer, carry_over
 from pcces.rl.policy import Policy
 from pcces.rl.problem import Problem
@@ -34,8 +34,8 @@ from pcces.rl.settings import BatchSettings as Settings
 from pcces.rl.settings import normalised
 
 Array = Any
-LIMIT_OF_PRICES = 100.0
-FARTHEST = 2.0  # deviations by which an episode's cost can be over its limit, as far as prices react to it
+FIRST_PRICE, LEAST_PRICE, LARGEST_PRICE = 0.2, 0.05, 100.0
+FARTHEST = 0.25  # deviations of an episode's cost: prices react to a mean as if it were no farther from its limit
 MEMORY = 0.9  # of an iteration's spreads, an iteration later
 
 
@@ -52,7 +52,7 @@ class Prices(NamedTuple):
     """What a deviation of an episode's constraint costs, in deviations of its return."""
 
     values: Array  # (r + 1,) the last is of failing
-    steady: Array  # the part that remains when the limit is just kept
+    steady: Array  # the price when the limit is just kept
 
 
 class BatchLearner(NamedTuple):
@@ -65,6 +65,7 @@ class BatchLearner(NamedTuple):
     normalizer: Normalizer
     known: IncumbentEstimate
     prices: Prices
+    slopes: Array  # (1 + r, n) of the return and the costs at x_k, over the latest batches
 
 
 def program(arena: Any, settings: Settings) -> Program:
@@ -96,7 +97,8 @@ def start(
         critics,
         normalizer,
         IncumbentEstimate(zeros, zeros, zeros, zeros),
-        Prices(zeros[1:], zeros[1:]),
+        Prices(*[jnp.full(outputs - 1, FIRST_PRICE)] * 2),
+        jnp.zeros((1 + len(problem.cost_names), x0.size)),
     )
 
 
@@ -136,11 +138,20 @@ def conclude(
     # Steps 1 to 3 of the next iteration: where should it go from here?
     value = values(net, learner.critics, epoch.observations)
     # f is not discounted. What lies beyond a cut has to be, or there would be no end to it; where episodes end, nothing has.
-    discount = 1 - (1 - settings.discount) * cut
-    advantage = advantages(epoch.signals, value, epoch.played, epoch.going, discount, settings.gae)
-    priced, bonus = objective(problem, settings, advantage, epoch, prices)
+    r = len(problem.cost_names)
+    discount = 1 - (1 - jnp.array([settings.discount] + [settings.cost_discount or settings.discount] * r)) * cut
+    gae = jnp.array([settings.gae] + [settings.cost_gae or settings.gae] * r)
+    advantage = advantages(epoch.signals, value, epoch.played, epoch.going, discount[:, None, None], gae[:, None, None])
+    scaled, weights, bonus = objective(problem, settings, advantage, epoch, prices)
     did = acted(policy, learner.x_trial, epoch)
-    moved, adam, own = improve(policy, settings, decided.x, learner.adam, did, priced, decided.k - 1, learn_key, bonus)
+    here = slopes(policy, decided.x, did, scaled)
+    memory = jnp.array([settings.return_memory] + [settings.cost_memory] * (len(scaled) - 1))[:, None]
+    memory = jnp.where(first, 0.0, memory)
+    remembered = memory * learner.slopes + (1 - memory) * here
+    moved, adam, own = improve(
+        policy, settings, decided.x, learner.adam, did, jnp.tensordot(weights, scaled, 1), decided.k - 1, learn_key, bonus,
+        weights @ (remembered - here),
+    )
     d = moved - decided.x
     x_trial = algorithm.trial_point(decided, d, settings.rule)
 
@@ -164,7 +175,7 @@ def conclude(
         }
         | {f"price_{name}": prices.values[i] for i, name in enumerate(problem.cost_names)}
     )
-    return BatchLearner(decided, x_trial, adam, critics, normalizer, known, prices), metrics
+    return BatchLearner(decided, x_trial, adam, critics, normalizer, known, prices, remembered), metrics
 
 
 def with_failing(samples: Array, known: IncumbentEstimate) -> Array:
@@ -218,25 +229,27 @@ def in_units_of_f(prices: Prices, known: IncumbentEstimate) -> Array:
 
 
 def repriced(prices: Prices, known: IncumbentEstimate, settings: Settings) -> Prices:
-    """Prices rise while a limit is broken and fall while it is kept: by a steady part, and by a reaction at once.
+    """Prices rise while a limit is broken and fall while it is kept: the steady ones slowly, and with a reaction at once.
 
+    Both by a factor, so that a price that is wrong by 100 is soon right. A limit that is kept with much room costs nothing.
     They aim a little below the limit, by as much as the estimate is uncertain.
     """
     margin = settings.aim * jnp.sqrt(settings.weight * known.noise[1:])
     off = (known.mean[1:] + margin) / jnp.maximum(known.spread[1:], 1e-12)
     off = jnp.clip(off, -FARTHEST, FARTHEST)
-    steady = jnp.clip(prices.steady + settings.price_rate * off, 0.0, LIMIT_OF_PRICES)
-    return Prices(jnp.clip(steady + settings.price_reaction * off, 0.0, LIMIT_OF_PRICES), steady)
+    steady = jnp.clip(prices.steady * jnp.exp(settings.price_rate * off), LEAST_PRICE, LARGEST_PRICE)
+    nothing = jnp.exp(-settings.price_reaction * FARTHEST)
+    return Prices(steady * (jnp.exp(settings.price_reaction * off) - nothing) / (1 - nothing), steady)
 
 
 def objective(
     problem: Problem, settings: Settings, advantage: Array, epoch: Epoch, prices: Prices
-) -> tuple[Array, Array]:
+) -> tuple[Array, Array, Array]:
     """What the passes maximise: the advantage of the reward less those of the costs at their prices, each in units of its
     deviation; and the weight of the policy's entropy, from the prices of its limits."""
     scaled = jax.vmap(lambda a: centred(a, epoch.weights, scale=True))(advantage)
     costs, values = len(problem.cost_names), prices.values[:-1]
     whole = 1 + values.sum()
-    priced = (scaled[0] - jnp.tensordot(values[:costs], scaled[1:], 1)) / whole
+    weights = jnp.concatenate([jnp.ones(1), -values[:costs]]) / whole
     signs = jnp.array([-1.0 if limit.at_most else 1.0 for limit in problem.limits[costs:]])
-    return priced, settings.entropy + (signs @ values[costs:] if signs.size else 0.0) / whole
+    return scaled, weights, settings.entropy + (signs @ values[costs:] if signs.size else 0.0) / whole

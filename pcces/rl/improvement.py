@@ -81,6 +81,13 @@ def centred(advantage: Array, weights: Array, scale: bool) -> Array:
     return off / (jnp.sqrt(summed((off**2 * weights).sum())) + 1e-8)
 
 
+def slopes(policy: Policy, x: Array, did: Actions, advantages: Array) -> Array:
+    """The gradients at x (m, n) of E[ratio A], for advantages A (m, T, B)."""
+    _, back = jax.vjp(lambda y: ratios(policy, y, did), x)
+    weighted = jax.vmap(step_columns)(advantages) * did.weights
+    return summed(jax.vmap(lambda w: back(w)[0])(weighted))
+
+
 def improve(
     policy: Policy,
     settings: Any,
@@ -91,10 +98,12 @@ def improve(
     k: Array,
     key: Array,
     bonus: Array | None = None,
+    known: Array | float = 0.0,
 ) -> tuple[Array, Any, dict[str, Array]]:
     """Maximise E[min(ratio A, clip(ratio) A)] for an advantage (T, B), until the passes are done or the policy is far.
 
-    Many parameters: settings, what to start from, what was played, and the weight of an entropy bonus.
+    Many parameters: settings, what to start from, what was played, the weight of an entropy bonus, and what is known of the
+    slope beside what these steps say.
     """
     bonus = settings.entropy if bonus is None else bonus
     low, high = 1 - settings.clip, 1 + settings.clip
@@ -110,7 +119,7 @@ def improve(
 
     def update(carry: tuple, part: tuple) -> tuple:
         x, adam = carry
-        updates, adam = optax.scale_by_adam().update(summed(jax.grad(loss)(x, part)), adam)
+        updates, adam = optax.scale_by_adam().update(summed(jax.grad(loss)(x, part)) - known, adam)
         return x - rate * updates, adam
 
     columns = did.observations, did.actions, did.log_probability, step_columns(advantage), did.weights

@@ -241,7 +241,7 @@ class PopulationSettings(Common):
         return Rule(self.kappa, self.gamma, self.shrink, self.sigma_min, self.sigma_max, self.d_max)
 
 
-USUAL_BATCH, LARGEST_BATCH = 30_000, 30_000  # environment steps
+USUAL_BATCH, LARGEST_BATCH = 30_000, 90_000  # environment steps
 BATCHES = 200  # of a small budget
 LEAST_EPISODES = 10  # of a batch
 MOST_TRIES, SHARE_OF_TRIES = 64, 0.02  # random policies, and the share of the budget that may go into them
@@ -278,11 +278,15 @@ class BatchSettings(Common):
     target_kl: float = setting(0.02, "the passes end when the policy has moved further than this", SOMETIMES)
     anneal: bool = setting(True, "decrease the rate linearly to zero over the iterations", SOMETIMES)
     entropy: float = setting(0.0, "weight of an entropy bonus: raise it if the policy stops exploring", SOMETIMES)
+    return_memory: float = setting(0.0, "weight")
+    cost_gae: float = setting(0.0, "weight")
+    cost_discount: float = setting(0.0, "weight")
+    cost_memory: float = setting(0.0, "weight")
     # Limits
     price_rate: float = setting(
-        0.1, "what a limit broken by one standard deviation of an episode's cost adds to its price"
+        0.12, "growth of a price per iteration and standard deviation of an episode's cost by which its limit is broken"
     )
-    price_reaction: float = setting(1.0, "how much the price follows the present distance from the limit")
+    price_reaction: float = setting(6.0, "how much a price follows the present distance from the limit, likewise")
     aim: float = setting(
         1.0, "standard errors below its limit that a cost is steered to: raise it if runs are just not certified", FIRST
     )
