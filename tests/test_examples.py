@@ -14,6 +14,7 @@ import pytest
 from PIL import Image
 
 from pcces.envs import make, registry, tasks
+from pcces.envs.costs import episode_range
 from pcces.envs.lookup import resolve
 from pcces.rl.problem import problem_for
 
@@ -77,6 +78,7 @@ def test_the_drone_pays_for_the_straight_way_once_or_for_every_step(example):
     assert earned == same > 40 and inside[0] > 5 and entered[0] == 1.0
     stays, none = play(make("DroneStrict-v0"), lambda o: jnp.zeros(2))
     assert stays < 5 and none[0] < 0.5
+    assert episode_range(make("Drone-v0")) == (0.0, 100.0) and episode_range(make("DroneStrict-v0")) == (0.0, 1.0)
 
 
 def test_the_lander_pays_for_what_its_engines_burn(example):
