@@ -241,8 +241,8 @@ class PopulationSettings(Common):
         return Rule(self.kappa, self.gamma, self.shrink, self.sigma_min, self.sigma_max, self.d_max)
 
 
-USUAL_BATCH, LARGEST_BATCH = 30_000, 30_000  # environment steps
-BATCHES = 200  # of a small budget
+USUAL_BATCH, LARGEST_BATCH = 3_000, 30_000  # environment steps
+BATCHES = 600  # of a budget
 LEAST_EPISODES = 10  # of a batch
 MOST_TRIES, SHARE_OF_TRIES = 64, 0.02  # random policies, and the share of the budget that may go into them
 
@@ -251,6 +251,7 @@ MOST_TRIES, SHARE_OF_TRIES = 64, 0.02  # random policies, and the share of the b
 class BatchSettings(Common):
     """What can be tuned of PCCES as people get it. No setting has the units of returns, costs or observations."""
 
+    iterations: int = setting(600, "batches that are played; `steps` sets them, too", FIRST)
     hidden: tuple[int, ...] = (64, 64)
     last_layer: float = 0.01
     initial_tries: int = setting(0, "random policies that may be x_0 in its place; 0: 64, or what the budget allows")
@@ -315,7 +316,7 @@ class BatchSettings(Common):
         >>> from pcces.envs import make
         >>> sized = BatchSettings().sized(make("CartSafe-v0"), 1e6)
         >>> sized.epoch_steps, sized.initial_tries
-        (5000, 64)
+        (3000, 64)
         """
         epoch_steps = self.epoch_steps
         if not epoch_steps:
