@@ -271,10 +271,10 @@ class BatchSettings(Common):
     # What d_k is made from
     gae: float = setting(0.95, "lambda of the generalised advantage estimates", SOMETIMES)
     critic_hidden: tuple[int, ...] = setting((64, 64), "widths of the critics' layers", SOMETIMES)
-    critic_rate: float = setting(1e-3, "learning rate of the critics (Adam)", SOMETIMES)
-    passes: int = setting(10, "passes over a batch's steps", SOMETIMES)
+    critic_rate: float = setting(3e-3, "learning rate of the critics (Adam)", SOMETIMES)
+    passes: int = setting(5, "passes over a batch's steps", SOMETIMES)
     minibatches: int = setting(8, "minibatches per pass", SOMETIMES)
-    rate: float = setting(6e-4, "learning rate of the policy (Adam): lower it if training is unstable", FIRST)
+    rate: float = setting(2e-3, "learning rate of the policy (Adam): lower it if training is unstable", FIRST)
     clip: float = setting(0.2, "a change of an action's probability beyond 1 +- clip gains nothing")
     target_kl: float = setting(0.02, "the passes end when the policy has moved further than this", SOMETIMES)
     anneal: bool = setting(True, "decrease the rate linearly to zero over the iterations", SOMETIMES)
