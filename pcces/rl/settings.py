@@ -274,7 +274,7 @@ class BatchSettings(Common):
     critic_rate: float = setting(3e-3, "learning rate of the critics (Adam)", SOMETIMES)
     passes: int = setting(5, "passes over a batch's steps", SOMETIMES)
     minibatches: int = setting(8, "minibatches per pass", SOMETIMES)
-    rate: float = setting(3e-3, "learning rate of the policy (Adam): lower it if training is unstable", FIRST)
+    rate: float = setting(2e-3, "learning rate of the policy (Adam): lower it if training is unstable", FIRST)
     clip: float = setting(0.2, "a change of an action's probability beyond 1 +- clip gains nothing")
     target_kl: float = setting(
         0.02, "the passes end when the policy has moved further than this, and the step is shortened to it", SOMETIMES
