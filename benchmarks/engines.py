@@ -1,6 +1,6 @@
 """Useful environment steps a second on every engine, beside the usual ways to step Gymnasium environments.
 
-    make bench-engines            # writes the tables of docs/results/speed.md
+    make bench-engines            # the numbers of docs/results/speed.md
 
 An iteration of PCCES with the preset `paper` is timed: population 240, the episodes of its members, of the incumbent and of
 the trial point. Only steps of episodes that had not ended count. The vector environments step the same environments, with

@@ -50,6 +50,7 @@ class DroneStrict(Drone):
     name = "DroneStrict-v0"
     cost_names = ("entered",)
     thresholds = (0.05,)  # the share of flights
+    episode_cost_bounds = (0.0, 1.0)  # without this the certificate would reckon with a cost at every step
 
     def cost(self, inside, before):
         return inside * (1 - before)  # once a flight

@@ -63,7 +63,7 @@ def solve(max_evaluations=400):
 def main() -> int:
     res = solve()
     print(", ".join(f"{k} {v:.3g}" if isinstance(v, float) else f"{k} {v}" for k, v in res.x.items()))
-    print(f"error {res.fun:.4f}; from the start it is {res.improvement}")
+    print(f"error {res.fun:.4f}, which is {res.improvement} lower than at the start")
     print(res.message)
     Path("out").mkdir(exist_ok=True)
     res.plot(Path("out") / "hyperparameters.png")

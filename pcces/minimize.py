@@ -54,40 +54,40 @@ def minimize(
 ) -> OptimizeResult:
     """Minimise a noisy function under constraints, and certify that the answer keeps them.
 
-    `fun(x)` returns a float, or a pair (f, c) when one simulation gives objective and constraints (c <= 0 is feasible; numbers,
-    or a dictionary that names them); with `common_random_numbers=True` it is called as fun(x, rng). `constraints` are
-    callables c(x) <= 0 or SciPy's, of any form (in its dictionaries "ineq" means >= 0, as there). Bounds and linear constraints
-    are kept by projection: fun is never called outside the bounds. `equalities` names the c of the pair that must be 0, not <= 0. An exception, nan, inf
-    or a number beyond 1e100 is a failed evaluation: infeasible, counted, never fatal (or, with `failures="missing"`, a missing value). A first call that returns no number is a mistake, and raises
-    TypeError.
+    `fun(x)` returns a float, or a pair (f, c) if one simulation gives the objective and the constraints. c <= 0 is feasible; c is
+    one or several numbers, or a dictionary that names them. With `common_random_numbers=True` it is called as fun(x, rng).
+    `constraints` are callables c(x) <= 0, or SciPy's in any form (in its dictionaries "ineq" means >= 0, as in SciPy). Bounds and
+    linear constraints are kept by projection: fun is never called outside the bounds. `equalities` lists the c of the pair that
+    must be 0, not <= 0. An exception, nan, inf or a number beyond 1e100 is a failed evaluation: its point is infeasible, and the
+    search continues. With `failures="missing"` it is a missing value. If the first call returns no number, TypeError is raised.
 
-    Bounds are pairs or SciPy's, and `pcces.Integer(low, high)`, `pcces.Log(low, high)`, `pcces.Choice("a", "b")` are bounds,
-    too; `integrality` is that of scipy.optimize.milp. Bounds in a dictionary give the variables names: fun gets a dictionary,
-    and `x` is one. Without x0 the search starts in the middle of the bounds. `x0` may be several points: the search begins at the
-    best of them, and later runs begin at the others. `initial_data` are evaluations made before, (points, f) or (points, f, c), or a
-    table with the columns of `res.evaluations`: models learn from them, and without x0 the search starts at the best. They are
-    not counted, and certificates take fresh evaluations only.
+    Bounds are pairs or SciPy's. `pcces.Integer(low, high)`, `pcces.Log(low, high)` and `pcces.Choice("a", "b")` are bounds too,
+    and `integrality` works as in scipy.optimize.milp. A dictionary of bounds gives names to the variables: fun then gets a
+    dictionary, and `x` is one. Without x0 the search starts in the middle of the bounds. `x0` may be several points: the search
+    starts at the best of them, and later runs start at the others. `initial_data` are earlier evaluations: (points, f),
+    (points, f, c), or a table with the columns of `res.evaluations`. Models learn from them, and without x0 the search starts at
+    the best. They do not count, and certificates only use fresh evaluations.
 
-    `workers`: how many processes evaluate (an integer; -1: one a core), or a map-like callable, or an executor. With
-    `engine="ray"` they are actors of the Ray cluster at `ray_address` (None: one on this machine). A worker that dies is
-    replaced, and what it was evaluating is evaluated again, which counts (`message` says how often; only the certificate's samples
-    may so exceed `max_evaluations`); an evaluation that takes longer than `timeout` seconds has failed.
-    `asynchronous=True` keeps all workers busy where evaluations take unequally long: none of them waits for another's, and the
-    search goes on with what it has. Then the answer depends on which evaluations were quick (the certificate does not);
-    without it, it does not even depend on how many workers there are.
-    `vectorized=True` hands fun all points at once (k, n) and wants f (k,) or (f, c) with c (k, m).
-    `max_evaluations` (default 2000 n) counts every call, the certificate's included. `callback(result)` is called once an
-    iteration; returning True or raising StopIteration ends the search. Further options: `pcces.Options`.
+    `workers` is the number of processes that evaluate (-1: one per core), or a map-like callable, or an executor. With
+    `engine="ray"` the workers are actors of the Ray cluster at `ray_address` (None: one on this machine). A worker that dies is
+    replaced, and its evaluation is repeated. Repeats count, and `message` gives their number; only those of the certificate's
+    samples may exceed `max_evaluations`. An evaluation that takes longer than `timeout` seconds has failed. With
+    `asynchronous=True` workers do not wait for each other, which helps if evaluations have different durations. The answer then
+    depends on which evaluations finish first (the certificate does not). Otherwise it does not even depend on the number of
+    workers. With `vectorized=True` fun gets all points at once (k, n), and returns f (k,) or (f, c) with c (k, m).
+    `max_evaluations` (default 2000 n) counts all calls, including those of the certificate. `callback(result)` is called after
+    each iteration; if it returns True or raises StopIteration, the search ends. `pcces.Options` has further options.
 
-    `checkpoint="run.npz"`: the search is written to this file every few seconds, and after each batch that takes long. If the
-    file is there already, the search goes on from it. Whatever ends the search early, Ctrl-C or an error of the callback, is
-    raised with the best so far as its attribute `result`.
+    With `checkpoint="run.npz"` the search is saved to this file every few seconds, and after each slow batch. If the file exists,
+    the search continues from it. An exception that ends the search early, such as Ctrl-C or an error in the callback, has the
+    best point so far as its attribute `result`.
 
-    For SciPy's users: `args` go to fun behind x (and rng), `maxfev` is max_evaluations, `maxiter` max_iterations, `tol` the
-    step size at which the search has converged (sigma_stop), `options` holds further arguments. So this works, too:
-    `scipy.optimize.minimize(fun, x0, method=pcces.minimize, ...)`. A callback may call its parameter `intermediate_result`.
+    For SciPy's users: `args` are passed to fun after x (and rng), `maxfev` is max_evaluations, `maxiter` is max_iterations, `tol`
+    is the step size at which the search has converged (sigma_stop), and `options` holds further arguments.
+    `scipy.optimize.minimize(fun, x0, method=pcces.minimize, ...)` works too. The parameter of a callback may be called
+    `intermediate_result`.
 
-    The result is a scipy.optimize.OptimizeResult: x is the best point that could be *certified*, not the luckiest one seen.
+    The result is a scipy.optimize.OptimizeResult. x is the best point that could be *certified*, not the luckiest point seen.
 
     Many parameters: it is the front door, with the names that SciPy's users know.
 
@@ -106,7 +106,7 @@ def minimize(
     callback, progress, checkpoint, args = map(given.pop, ("callback", "progress", "checkpoint", "args"))
     asynchronous = given.pop("asynchronous")
     if asynchronous and vectorized:
-        raise ValueError("asynchronous=True evaluates points one by one: leave vectorized=True out")
+        raise ValueError("asynchronous=True evaluates points one by one: leave out vectorized=True")
     starts = as_points(x0)
     variables = read_variables(bounds, len(starts[0]) if starts else None, given.pop("integrality", None))
     if variables is not None:
@@ -123,7 +123,7 @@ def minimize(
 
         optimizer = resumed(optimizer, checkpoint, seeded=rng is not None)
         if optimizer.state.desk is not None and not asynchronous:
-            raise ValueError(f"the search in {checkpoint} is an asynchronous one: give asynchronous=True")
+            raise ValueError(f"the search in {checkpoint} is asynchronous: give asynchronous=True")
     with Evaluator(
         fun, functions, common_random_numbers=optimizer.search.common_random_numbers, **evaluator
     ) as evaluate:

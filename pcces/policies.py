@@ -72,39 +72,40 @@ def train(
 ) -> Run:
     """Train a policy, and return the best iterate that fresh episodes certify to keep the task's limits.
 
-    `threshold` limits the mean cost of an episode (one number for each of the task's costs; None: the task's own).
-    Training takes so many `iterations`, or as many as a budget of environment `steps` holds (for every algorithm; fresh
-    episodes for the certificate come on top and are counted apart). With `out` the run writes a folder, and `resume=True`
-    goes on with one that is there until it is as long as is asked for now.
+    `task` is one of `pcces.envs.tasks()`, or an id of `gymnasium.make`. It can also be an environment class, a function that makes
+    an environment, an environment, a vector environment, or a `pcces.envs.simulator.simulator(...)`. `env_args` are the keyword
+    arguments of its constructor. `max_steps` is the maximum length of an episode, needed if the environment has no time limit.
 
-    `task` is one of `pcces.envs.tasks()`, or whatever `gymnasium.make` knows, or an environment as it is: its class, a function
-    that makes it, itself, a vector environment of it; or a `pcces.envs.simulator.simulator(...)`. `env_args` are the keyword
-    arguments it is made with, and `max_steps` the most steps of an episode, needed where it has no time limit of its own.
-    `limits` says what else may be limited than the mean, by the costs' names (`pcces.limits`; those that are not named keep
-    the task's own): `limits={"off_centre": Probability(above=30, at_most=0.05)}`, or in words "off_centre: P(> 30) <= 0.05".
-    `engine`: "device" compiles tasks written in JAX, "local" plays episodes in worker processes, "ray" on a cluster at
-    `ray_address` (or on this machine); None takes the device where it can. `workers`: how many (None: one a core, or as
-    many as the cluster has CPUs); the result does not depend on it. A simulator's step may take `step_timeout` seconds
-    before its worker is ended and the episode counts as failed. `cost(observation, action, info)` gives the cost(s) of a
-    step where the environment itself does not, and `cost_bounds` says what it can be at least and at most (or
-    `episode_cost_bounds` an episode), so that the certificate need not trust that rare large costs were seen.
+    `threshold` limits the mean cost of an episode: one number for each cost of the task (None: the task's own). `limits` sets
+    limits that are not on means, by the names of the costs: `limits={"off_centre": Probability(above=30, at_most=0.05)}`, or as
+    text "off_centre: P(> 30) <= 0.05" (`pcces.limits`). Costs without a name there keep the task's limit.
+    `cost(observation, action, info)` returns the cost(s) of a step if the environment reports none. `cost_bounds` is the range of
+    a step's cost, and `episode_cost_bounds` that of an episode's cost. With a range the certificate is guaranteed; without it, the
+    certificate assumes that the episodes show rare large costs.
 
-    `init` is a finished run, or the folder of one, whose policy training begins with instead of a random one: a warm start,
-    perhaps for another limit. Its normalisation of observations comes along, and so do its critics where they fit.
+    Training takes `iterations` iterations, or a budget of environment `steps`. The fresh episodes for the certificate are extra.
+    It ends early after `max_time` seconds; at a mean return of `target` if all limits are kept; after `patience` environment steps
+    without a better return; or if `callback(runs)` returns True or raises StopIteration. The callback is called after every
+    iteration, or after several if they are short. `runs[0].policy` is then the current policy.
 
-    `algorithm` is "pcces" or one of the baselines it is compared with: "openes", "asebo", "ppo-lag", "rcpo", "cpo". All
-    leave the same folder, metrics, report and certificate. An iteration of pcces and of the last three plays a batch of
-    `epoch_steps` environment steps with one policy (pcces chooses how many by the budget, unless told); openes, asebo and
-    the presets `paper` and `paper-literal` of pcces try a `population` of policies, 40 unless told otherwise.
+    `engine`: "device" compiles tasks written in JAX; "local" plays episodes in worker processes; "ray" plays them on the cluster at
+    `ray_address`, or on this machine. None takes the device if possible. `workers` is the number of workers (None: one per core,
+    or per CPU of the cluster); the result does not depend on it. If a step of a simulator takes longer than `step_timeout`
+    seconds, its worker is stopped and the episode has failed.
 
-    A training ends early after `max_time` seconds; with a mean return of `target` at which all limits are kept; after
-    `patience` environment steps without a better return; or if `callback(runs)` returns True or raises StopIteration. It is
-    called after every iteration, or every few where they are short, and `runs[0].policy` is the policy the search stands at.
+    `out` is the folder of the run. `resume=True` continues the run in it, up to the length asked for now. `init` is a finished run,
+    or its folder: training starts from its policy instead of a random one. Its normalisation of observations is taken over, and
+    its critics too if they fit.
 
-    Further keywords are the algorithm's settings (`pcces.rl.settings.BatchSettings`; for the presets of the paper
-    `PopulationSettings`, for the baselines the class in their file of `pcces.baselines`), or `entropy_bounds`, `confidence`,
-    `certify_episodes`, and those of `train_seeds`: `progress`, `callback`, `report`, `trackers`. Baselines know no entropy bounds, so theirs are infinite unless
-    given.
+    `algorithm` is "pcces" or a baseline: "openes", "asebo", "ppo-lag", "rcpo", "cpo". All write the same folder, metrics, report
+    and certificate. An iteration of pcces, ppo-lag, rcpo and cpo plays `epoch_steps` environment steps with one policy (pcces
+    derives this number from the budget). openes, asebo and the presets `paper` and `paper-literal` of pcces try a `population` of
+    policies, by default 40.
+
+    Further keywords are the settings of the algorithm (`pcces.rl.settings.BatchSettings`; for the presets of the paper
+    `PopulationSettings`; for a baseline the class in its file of `pcces.baselines`), `entropy_bounds`, `confidence`,
+    `certify_episodes`, and those of `train_seeds`: `progress`, `report`, `trackers`. Baselines have no entropy bounds unless you
+    give some.
 
     Many parameters: what people ask for most has a name here; `pcces.rl.request.Request` has all of them.
 
@@ -129,12 +130,13 @@ def train_seeds(
     trackers: Any = None,
     **asked: Any,
 ) -> list[Run]:
-    """`train` for several seeds at once, in one compiled program; `out` gets a folder `seed-0`, `seed-1`, .. each.
+    """Train several seeds at once, in one compiled program. `out` gets a folder `seed-0`, `seed-1`, .. for each.
 
-    `trackers` follow the training elsewhere: "tensorboard", "wandb" or "mlflow" (the extras of these names), an object with
-    the methods of `pcces.integrations.trackers.Tracker`, a function that makes one for a run, or a list of such.
+    `trackers` send the curves to other tools: "tensorboard", "wandb" or "mlflow" (extras of these names), an object with
+    the methods of `pcces.integrations.trackers.Tracker`, a function that makes one for a run, or a list of these.
 
-    `report=False` leaves out the HTML pages, which take seconds. All seeds have to have a reason for the training to end early.
+    `report=False` leaves out the HTML pages, which take seconds. The training ends early only if all seeds have a reason for it.
+    Other keywords are those of `train`.
 
     >>> runs = train_seeds("CartPole-v0", range(2), steps=8_000, certify_episodes=50)
     >>> [run.config["seed"] for run in runs]
@@ -163,11 +165,12 @@ def tune(
     progress: bool | None = None,
     **asked: Any,
 ) -> Tuned:
-    """Settings that suit a task, found with trainings of so many `steps` each, and so many in all (`budget`; 30 trainings).
+    """Search for settings that suit a task. Each training has `steps` environment steps, and all together `budget` (default: 30
+    trainings).
 
-    The settings that matter are varied (rate, batch, horizon, noise, widths, how fast prices move); those given here stay as
-    they are. The best candidate is compared with the defaults on fresh seeds, and `settings` of the result is empty unless it
-    is clearly better. `out` is a folder: a search that was stopped goes on there. `asked`: keywords of `train`.
+    The search varies the settings that matter: rate, batch, horizon, noise, widths, and the speed of prices. Settings that you give
+    are not varied. The best candidate is compared with the defaults on fresh seeds. `settings` of the result is empty unless the
+    candidate is clearly better. A stopped search continues from its folder `out`. Other keywords are those of `train`.
 
     >>> tuning("CartSafe-v0", steps=1e6).trainings
     29
@@ -202,16 +205,16 @@ def clone(
     seed: int = 0,
     **about: Any,
 ) -> Run:
-    """A policy from demonstrations (behaviour cloning): the one under which these actions are likeliest, given these observations.
+    """Learn a policy from demonstrations (behaviour cloning): the policy that makes these actions most likely.
 
-    `observations` (N, size) are as the environment gives them, `actions` (N,) or (N, dims) as it takes them. What comes back is
-    a run without a certificate: it can act, be evaluated, certified and exported as any other, and `train(task, init=...)`
-    begins with it. Its `metrics` are mean log likelihoods of what was learnt from and of what was held out, pass by pass.
+    `observations` (N, size) are those of the environment, and `actions` (N,) or (N, dims) are in its units. The result is
+    a run without a certificate. It can act, be evaluated, certified and exported like any other run, and `train(task, init=...)`
+    starts from it. Its `metrics` are mean log likelihoods of the training rows and of the held-out rows after each pass.
 
-    Adam with this `rate` makes so many `passes` at most. It ends when the share that is `held_out` gets no likelier, and the
-    policy under which that was likeliest is returned. Of continuous actions the standard deviations, in half widths of the
-    box, are at least `least_std`, because a training that begins with this policy has to try things. `about` the task are
-    the keywords of `train` that say what it is: `engine`, `threshold`, `limits`, `cost`, `env_args` and so on.
+    Adam with this `rate` makes up to `passes` passes. It stops when the share `held_out` of the rows gets no more likely, and
+    the best policy for these rows is returned. Standard deviations of continuous actions, in half widths of the box, are at least
+    `least_std`, so that a training that starts from this policy still explores. `about` takes the keywords of `train` that define
+    the task: `engine`, `threshold`, `limits`, `cost`, `env_args` and so on.
 
     Many parameters: the demonstrations, and how they are learnt.
 

@@ -113,7 +113,7 @@ def test_parts_that_make_no_sense_are_refused_and_forgiven():
     assert len(batch) == 2
     opt.tell(batch, 1.0, [-1.0, -1.0], rows=1)
     for again, rows in ((1, 1), (0, [0, 0])):
-        with pytest.raises(ValueError, match=f"row {again} of the batch was told already"):
+        with pytest.raises(ValueError, match=f"row {again} of the batch was already told"):
             opt.tell(batch, np.ones(np.size(rows)), -np.ones((np.size(rows), 2)), rows=rows)
     with pytest.raises(ValueError, match="rows must be numbers from 0 to 1, of rows of the batch, got 2"):
         opt.tell(batch, 1.0, [-1.0, -1.0], rows=2)
@@ -263,19 +263,19 @@ def test_the_certificate_does_not_depend_on_which_evaluations_were_quick(slow, m
 
 def test_what_makes_no_sense_is_refused():
     opt = pcces.Optimizer([0.0, 0.0], bounds=BOX, rng=0, max_evaluations=40)
-    with pytest.raises(ValueError, match=r"ask\(count\) wants at least 1, got 0"):
+    with pytest.raises(ValueError, match=r"ask\(count\) needs a count of at least 1, got 0"):
         opt.ask(0)
     opt.ask()
     with pytest.raises(
-        RuntimeError, match=r"tell the batch that was asked for first: ask\(\) and ask\(count\) do not mix"
+        RuntimeError, match=r"first tell the batch that was asked for: ask\(\) and ask\(count\) do not mix"
     ):
         opt.ask(1)
     opt = pcces.Optimizer([0.0, 0.0], bounds=BOX, rng=0, max_evaluations=40)
     batch = opt.ask(2)
-    with pytest.raises(RuntimeError, match=r"asked for with ask\(count\): say how many"):
+    with pytest.raises(RuntimeError, match=r"ask\(count\) was used before: give the number"):
         opt.ask()
     opt.tell(batch, 1.0, -1.0, rows=1)
-    with pytest.raises(ValueError, match="batch 1 has rows that were told already, or were never asked for"):
+    with pytest.raises(ValueError, match="batch 1 has rows that were already told or never asked for"):
         opt.tell(batch, 1.0, -1.0, rows=1)
     with pytest.raises(ValueError, match="c has 2 constraints now but had 1 before"):
         opt.tell(batch, 1.0, [-1.0, -1.0], rows=0)
@@ -363,15 +363,15 @@ def test_minimize_asynchronously_resumes_and_repeats_what_was_out(tmp_path):
     assert caught.value.result.nfev == 119
     kept = pcces.Optimizer.load(path)
     assert kept.state.budget.evaluations == 119 and sum(map(len, kept.pending)) == 1
-    with pytest.raises(ValueError, match="is an asynchronous one: give asynchronous=True"):
+    with pytest.raises(ValueError, match="is asynchronous: give asynchronous=True"):
         solve(checkpoint=path, asynchronous=False)
     assert np.array_equal(solve(checkpoint=path).evaluations["f"], solve().evaluations["f"])
 
 
 def test_what_cannot_be_asynchronous_is_refused():
-    with pytest.raises(TypeError, match="workers that take one evaluation at a time: an integer, or an executor"):
+    with pytest.raises(TypeError, match="needs an integer or an executor as workers"):
         solve(workers=map)
-    with pytest.raises(ValueError, match="leave vectorized=True out"):
+    with pytest.raises(ValueError, match="leave out vectorized=True"):
         solve(vectorized=True, common_random_numbers=False)
     with pytest.raises(TypeError, match="fun returned 'a'"):
         solve(lambda x, rng: "a")

@@ -138,7 +138,7 @@ def test_an_iteration_plays_one_batch_and_learns_from_it():
     assert all(1 <= passes <= BATCH["passes"] for passes in run.metrics["passes"]) and min(run.metrics["d"]) > 0
 
 
-def test_no_step_is_longer_than_d_max():
+def test_no_step_is_longer_than_d_max_or_goes_further_than_target_kl():
     def course(**more):
         seen = []
         given = dict(certify_episodes=20, report=False, normalise=False, initial_tries=1, iterations=6)
@@ -147,4 +147,4 @@ def test_no_step_is_longer_than_d_max():
             np.diff(seen, axis=0), axis=1
         )  # a step of a trial point that was refused: to the next one
 
-    assert max(course(d_max=1e-6)) < 1e-5 and max(course()) > 1e-4
+    assert max(course(d_max=1e-6)) < 1e-5 and max(course(target_kl=1e-14)) < 1e-4 < max(course())

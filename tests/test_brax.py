@@ -30,7 +30,7 @@ def test_what_there_is_not_is_refused_with_what_there_is():
         resolve("brax/horse")
     with pytest.raises(ValueError, match="unknown backend of Brax 'fast'; there are spring"):
         resolve("brax/ant-fast")
-    with pytest.raises(ValueError, match="brax/ant runs on the device engine only"):
+    with pytest.raises(ValueError, match="brax/ant only runs on the device engine"):
         resolve("brax/ant", "local")
 
 

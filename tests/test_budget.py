@@ -64,7 +64,7 @@ def test_a_run_goes_on_to_a_larger_budget(tmp_path):
     ("asked", "words"),
     [
         ({"steps": 5000, "iterations": 3}, "not both"),
-        ({"steps": 100}, "less than an iteration"),
+        ({"steps": 100}, "less than one iteration"),
         ({"steps": float("nan")}, "number of environment steps"),
     ],
 )

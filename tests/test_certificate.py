@@ -135,7 +135,7 @@ def test_what_cannot_be_certified_is_not():
     res = search(fun, 0)
     assert not res.success and not res.certificate.holds
     assert res.status in (1, 2) and max(res.certificate.upper_bounds) > 0
-    assert "NOT certified" in str(res.certificate)
+    assert "Not certified" in str(res.certificate)
     assert "could not be certified" in res.message or "no feasible point" in res.message
 
 
@@ -274,25 +274,30 @@ def test_an_evaluation_that_fails_while_certifying_disqualifies():
 def test_certificate_in_words_and_as_data():
     holds = Certificate(True, 0.95, (-0.2, -0.1), 400, "t", for_a_guarantee="state a range")
     assert str(holds).startswith(
-        "feasible with 95 % confidence (asymptotic): every upper bound is at most 0 (worst -0.1; 400 fresh samples, t bound). "
+        "Certified: with 95 % confidence all limits hold; largest upper bound -0.1; 400 fresh samples; Student t (asymptotic). "
         "It could be fooled by rare large values"
     )
+    assert "all mean constraints are <= 0; largest" in holds.sentence(())
     assert str(holds).endswith("; for a guarantee state a range") and "once in 133 times" in str(holds)
     fails = Certificate(False, 0.95, (-0.2, 0.1), 400, "betting")
-    assert str(fails) == "NOT certified: the worst upper bound is 0.1, above 0 (400 fresh samples, betting bound)"
-    sure = Certificate(True, 0.95, (-0.2, -0.1), 400, "betting, binomial")
-    assert str(sure).endswith(
-        "(guaranteed): every upper bound is at most 0 (worst -0.1; 400 fresh samples, betting, binomial bound)"
+    assert (
+        str(fails)
+        == "Not certified: the largest upper bound is 0.1, but must be <= 0; 400 fresh samples; betting bound"
     )
+    sure = Certificate(True, 0.95, (-0.2, -0.1), 400, "betting, binomial")
+    assert str(sure).endswith("largest upper bound -0.1; 400 fresh samples; betting bound, binomial bound (guaranteed)")
     assert (holds.grade, fails.grade, sure.grade) == ("asymptotic", "not certified", "guaranteed")
     assert sure.guaranteed and not holds.guaranteed and not fails.guaranteed
     mixed = Certificate(True, 0.95, (-0.2, -0.1), 400, "betting, t")
     assert mixed.grade == "asymptotic" and len(mixed.assumes) == 3 and len(mixed.could_be_fooled_by) == 1
     free, failed = (Certificate(fine, 0.95, (), 0, "none") for fine in (True, False))
-    assert str(free) == "feasible: there are no constraints but the bounds" and free.guaranteed
-    assert str(failed) == "NOT certified: there is no point that could be put to the test"
+    assert str(free) == "Feasible: there are no constraints but the bounds" and free.guaranteed
+    assert str(failed) == "Not certified: there was no point to test"
     one = Certificate(True, 0.95, (-0.2,), 1, "stated", tolerance=0.5)
-    assert "at most 0.5 (worst -0.2; 1 fresh sample, stated bound)" in str(one) and len(one.assumes) == 1
+    assert (
+        "all mean constraints are <= 0.5; largest upper bound -0.2; 1 fresh sample; no noise" in one.sentence(())
+        and len(one.assumes) == 1
+    )
     for certificate in (holds, fails, sure, mixed, free, one):
         as_json = json.loads(json.dumps(certificate.to_dict()))
         assert as_json["upper_bounds"] == list(certificate.upper_bounds) and as_json["grade"] == certificate.grade
@@ -526,7 +531,7 @@ def test_limits_are_in_the_order_of_the_constraints():
     assert res.constr[0] < 0.1 and res.constr[1] == pytest.approx(res.x[1], abs=0.02)
     with pytest.raises(ValueError, match="limits has 1 limits for 2 constraints"):
         pcces.minimize(fun, [0.0, 0.0], limits=[0.5])
-    with pytest.raises(ValueError, match="an equality is one of means"):
+    with pytest.raises(ValueError, match="an equality is about a mean"):
         pcces.minimize(fun, [0.0, 0.0], limits=[0.5, 0.0], equalities=[0])
 
 

@@ -106,7 +106,7 @@ def test_what_cannot_be_written_or_read_is_said_before_the_first_evaluation(tmp_
     for path, error in ((tmp_path, IsADirectoryError), (tmp_path / "other.npz", ValueError)):
         with pytest.raises(error):
             solve(lambda x, rng: calls.append(1) or noisy(x, rng), checkpoint=path)
-    with pytest.raises(ValueError, match="only strategies given by name can be saved"):
+    with pytest.raises(ValueError, match="a search can only be saved if its strategy is given by name"):
         solve(checkpoint=tmp_path / "a.npz", strategy=pcces.strategies.guided())
     assert calls == []
 

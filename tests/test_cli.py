@@ -158,14 +158,14 @@ def test_an_interrupted_run_says_how_to_go_on_and_ends_at_the_same_policy(traine
     code, said = stopped(tmp_path, "run/checkpoint.npz", signal.SIGINT, *LOOSE, "--out", "run")
     assert code == 130
     last = said.splitlines()[-1]
-    done = int(re.match(r"interrupted after (\d+) iterations; go on with: pcces train ", last)[1])
+    done = int(re.match(r"interrupted after (\d+) iterations; continue with: pcces train ", last)[1])
     assert 0 < done < 200 and done == len((tmp_path / "run" / "metrics.csv").read_text().splitlines()) - 1
     unfinished = pcces("evaluate", "run", cwd=tmp_path)
     assert unfinished.returncode == 2 and "not finished" in unfinished.stderr
     assert here("report", tmp_path / "run").exit_code == 0  # but one can look at it
     assert "not finished" in (tmp_path / "run" / "report.html").read_text()
 
-    command = last.partition("go on with: pcces ")[2].split()
+    command = last.partition("continue with: pcces ")[2].split()
     assert pcces(*command, cwd=tmp_path).returncode == 0
     assert (tmp_path / "run" / "policy.npz").read_bytes() == (trained.folder / "policy.npz").read_bytes()
     assert without_time(tmp_path / "run") == without_time(trained.folder)
@@ -248,7 +248,7 @@ def test_certify(trained):
     assert run["certificate"]["holds"] and run["certificate"]["samples"] == 50 and run["words"].startswith("CERTIFIED")
     few = here("certify", trained.folder, "--episodes", 2)  # two episodes prove nothing
     assert few.exit_code == 1 and few.stdout.startswith("NOT CERTIFIED")
-    assert few.stderr == f"{trained.folder}: the means keep their limits; more episodes may show it: --episodes 8\n"
+    assert few.stderr == f"{trained.folder}: the means keep their limits; more episodes may certify it: --episodes 8\n"
     own = json.loads((trained.folder / "certificate.json").read_text())["certificate"]["samples"]
     (greedy,) = json.loads(here("certify", trained.folder, "--episodes", 50, "--greedy", "--json").stdout)["runs"]
     (evaluated,) = json.loads(
@@ -362,7 +362,7 @@ BAD = [
     (["CartSafe-v0", "--algorithm", "sgd"], "unknown algorithm 'sgd'"),
     (["CartSafe-v0", "--preset", "noisy"], "unknown preset 'noisy'; there are default, paper, paper-literal"),
     (["CartSafe-v0", "--engine", "gpu"], "unknown engine 'gpu'"),
-    (["CartSafe-v0", "--workers", "4"], "the device engine uses every core by itself"),
+    (["CartSafe-v0", "--workers", "4"], "the device engine uses all cores"),
     (["CartSafe-v0", "--iterations", "0"], "iterations must be at least 1"),
     (["CartSafe-v0", "--seeds", "0"], "--seeds must be at least 1"),
     (["CartSafe-v0", "--seed", "-1"], "a seed must be a whole number from 0 to 2^63 - 1, got -1"),
@@ -376,7 +376,7 @@ BAD = [
     (["CartSafe-v0", "--set", "entropy_bounds=5"], "entropy_bounds must be two numbers"),
     (["CartSafe-v0", "--preset", "paper", "--set", "initial_tries=0"], "initial_tries must be at least 1, got 0"),
     (["CartSafe-v0", "--set", "certify_episodes=1"], "a certificate needs at least 2 episodes"),
-    (["CartSafe-v0", "--resume"], "there is no run to go on with in runs/CartSafe-v0/pcces-default-seed0"),
+    (["CartSafe-v0", "--resume"], "there is no run to continue in runs/CartSafe-v0/pcces-default-seed0"),
 ]
 
 
@@ -414,12 +414,12 @@ def test_folders_that_do_not_fit_are_refused(trained, two_seeds, tmp_path):
         is_refused(here("train", "CartSafe-v0", option, now, *resume), f"has {name} = {was}, but")
     is_refused(
         here("train", "CartSafe-v0", "--out", two_seeds.folder, "--resume", "--seed", 3),
-        "there is no run to go on with",
+        "there is no run to continue",
     )
     is_refused(here("evaluate", tmp_path / "nothing"), "there is no folder")
     is_refused(here("evaluate", tmp_path), "is not a run folder: it has no config.json")
     is_refused(here("certify", trained.folder, "--confidence", 2), "confidence must lie between 0 and 1")
-    is_refused(here("render", two_seeds.folder), "holds 2 runs: give one of them")
+    is_refused(here("render", two_seeds.folder), "has 2 runs: give one of them")
     is_refused(here("render", trained.folder, "--out", "a.mp4"), "must be a .gif")
     is_refused(here("plot", trained.folder, "--out", "a.doc"), "must be a .png, .pdf or .svg")
 

@@ -135,7 +135,7 @@ def test_what_cannot_be_learnt_from_is_refused_in_words(linear):
         actions[:, 0],
         task=Plant(),
     )
-    refused("20 demonstrations are needed at least, .* got 3", cart[:3], choice[:3])
+    refused("20 demonstrations are needed, .* got 3", cart[:3], choice[:3])
     refused("actions must be whole numbers from 0 to 1, got 0 to 2", cart, np.arange(50) % 3)
     refused("actions must be whole numbers from 0 to 1, got 0.5 to 0.5", cart, choice + 0.5)
     refused("must be an array of numbers, a row for each step", [[1.0], [2.0, 3.0]], choice)

@@ -1,5 +1,6 @@
 """What steps cost: found wherever it is, limited or refused, and within what was said of it; nothing is certified without a limit."""
 
+import dataclasses
 import json
 import math
 from types import SimpleNamespace
@@ -201,3 +202,17 @@ def test_the_command_line_takes_bounds_of_episodes_and_none(tmp_path, monkeypatc
         assert done.exit_code == 2 and says in done.stderr and done.stderr.count("\n") == 1
     done = here("train", "CartSafe-v0", "--episode-cost-bounds", "0,1")
     assert done.exit_code == 2 and "CartSafe-v0 is a task in JAX, and says itself" in done.stderr
+
+
+def test_bounds_that_no_episode_comes_near_are_told_where_they_spoil_a_certificate():
+    run = pcces.train("CartSafe-v0", threshold=1.0, **FEW)
+    assert not run.certificate.holds
+    quantiles = run.final["quantiles"]
+
+    def words(mean, most):
+        final = run.final | {"costs": [mean], "quantiles": quantiles | {"costs": [[0.0, most]]}}
+        return dataclasses.replace(run, final=final).words()
+
+    assert "an episode may cost 300, but none of these cost more than 4" in words(0.5, 4.0)
+    for mean, most in ((0.5, 40.0), (1.5, 4.0)):  # episodes do come near; the policy does not keep the limit
+        assert words(mean, most).startswith("NOT CERTIFIED") and "episode_cost_bounds" not in words(mean, most)

@@ -78,7 +78,7 @@ def test_a_reader_of_results_who_goes_away_changes_no_verdict(trained, tmp_path)
     )
     process.stdout.close()
     said = process.stderr.read().decode()
-    assert process.wait(60) == 0 and said == "standard output was closed before all was written\n"
+    assert process.wait(60) == 0 and said == "standard output was closed before everything was written\n"
 
 
 def through_shell(words, redirection, folder):
@@ -128,7 +128,7 @@ def test_a_full_disk_stops_a_training_in_words_and_says_how_to_go_on(tmp_path, m
     said = done.stderr.splitlines()[-2:]
     assert said[0] == "error: the disk is full: run/checkpoint.npz could not be written"
     assert (
-        said[1] == "stopped after 1 iterations (the last 1 could not be kept); go on with: pcces train CartPole-v0 "
+        said[1] == "stopped after 1 iterations (the last 1 could not be saved); continue with: pcces train CartPole-v0 "
         f"--out {tmp_path / 'run'} --resume"
     )
     monkeypatch.undo()
@@ -166,7 +166,7 @@ def test_an_interrupt_while_the_report_is_written_says_that_the_training_is_fini
     assert done.returncode == 130
     last = done.stderr.splitlines()[-1]
     assert last == (
-        "interrupted while its report was written; the training is finished, and this writes it: pcces report run"
+        "interrupted while the report was written; the training is finished; to write the report: pcces report run"
     )
     assert pcces("report", "run", cwd=tmp_path).stdout == "report: run/report.html\n"
 
@@ -230,7 +230,7 @@ def test_a_cost_beyond_its_bounds_is_seen_at_once_and_told_in_its_own_units(nois
     last, advice = done.stderr.splitlines()[-2:]
     assert re.match(r"error: step \d+ of noisy:Noisy-v0 cost 7.5 \(cost, in the episode of seed \d+\), but", last)
     assert "said to cost 0 to 1: give other cost_bounds (--cost-bounds LOW,HIGH), or none" in last
-    advice = advice.removeprefix("stopped after 0 iterations; go on with: ").replace("LOW,HIGH", "0,8")
+    advice = advice.removeprefix("stopped after 0 iterations; continue with: ").replace("LOW,HIGH", "0,8")
     program, *words = shlex.split(advice)
     assert program == "pcces" and words[-2:] == ["--cost-bounds", "0,8"]
     done = pcces(*words, cwd=noisy)

@@ -86,7 +86,7 @@ def test_no_workers_is_an_error(workers, error):
 
 
 def test_what_cannot_be_sent_is_an_error_at_once():
-    with pytest.raises(TypeError, match="define functions at the top of a module"):
+    with pytest.raises(TypeError, match="define them at the top level of a module"):
         LocalPool(lambda: Squares(), workers=1)
 
 

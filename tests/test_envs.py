@@ -516,7 +516,7 @@ def test_own_tasks_can_be_registered_again_but_not_over_ours():
     env.reset(seed=0)
     rewards = [env.step(1)[1] for _ in range(5)]
     assert set(rewards) == {-1.0, 1.0}  # each step has its own key
-    with pytest.raises(ValueError, match="CartSafe-v0 is one of pcces's own tasks"):
+    with pytest.raises(ValueError, match="CartSafe-v0 is the name of a built-in task"):
         register_task(type("Mine", (Coin,), {"name": "CartSafe-v0"}))
     with pytest.raises(TypeError, match="register_task takes"):
         register_task("CartSafe-v0")

@@ -53,7 +53,7 @@ def test_a_long_run_keeps_the_newest(monkeypatch):
         table.add(np.full((7, 1), k), np.arange(7), ["sample"] * 7, np.arange(7.0) + 7 * k, np.zeros((7, 1)))
     assert len(table) + table.dropped == 7000 and 150 <= len(table) <= 300
     assert np.array_equal(table["f"], np.arange(7000.0)[-len(table) :]) and table["x0"][-1] == 999
-    assert f"({table.dropped} older ones are not kept)" in repr(table)
+    assert f"({table.dropped} older ones were dropped)" in repr(table)
     other = Evaluations(["x0"])
     other.restore(table.arrays())
     assert other[:] == table[:] and other.dropped == table.dropped and other.seconds >= table["seconds"][-1]

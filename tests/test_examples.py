@@ -4,14 +4,17 @@ import importlib
 import importlib.util
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import gymnasium
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from PIL import Image
 
 from pcces.envs import make, registry, tasks
+from pcces.envs.costs import episode_range
 from pcces.envs.lookup import resolve
 from pcces.rl.problem import problem_for
 
@@ -75,6 +78,7 @@ def test_the_drone_pays_for_the_straight_way_once_or_for_every_step(example):
     assert earned == same > 40 and inside[0] > 5 and entered[0] == 1.0
     stays, none = play(make("DroneStrict-v0"), lambda o: jnp.zeros(2))
     assert stays < 5 and none[0] < 0.5
+    assert episode_range(make("Drone-v0")) == (0.0, 100.0) and episode_range(make("DroneStrict-v0")) == (0.0, 1.0)
 
 
 def test_the_lander_pays_for_what_its_engines_burn(example):
@@ -142,4 +146,15 @@ def test_a_black_box_is_solved_and_what_is_certified_is_true(file, example):
     else:
         truth = module.pcces.limits.CVaR(0.1).estimate([-(res.x @ module.year(rng)) for rng in fresh]) <= 18
     assert truth or not res.success
-    assert res.success or "NOT certified" in res.message or "no feasible point" in res.message
+    assert res.success or "Not certified" in res.message or "no feasible point" in res.message
+
+
+def test_the_animation_of_a_training_grows(example, tmp_path, monkeypatch):
+    module = example("training_gif")
+    metrics = {"steps": [3e3, 6e3, 9e3], "return": [100.0, 300.0, 400.0], "cost_off_centre": [60.0, 30.0, 20.0]}
+    run = SimpleNamespace(metrics=metrics, words=lambda: "CERTIFIED")
+    assert module.smooth([1.0, 3.0], span=2).tolist() == [1.0, 2.0]
+    monkeypatch.setattr(module, "FRAMES", 3)
+    monkeypatch.setattr(module, "trained", lambda folder: run)
+    with Image.open(module.main(path=tmp_path / "training.gif")) as film:
+        assert film.n_frames == 2 and film.size[0] > 600  # the last frame is shown twice as one

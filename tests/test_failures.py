@@ -106,7 +106,7 @@ def test_the_page_says_how_often_evaluations_fail():
     rows = dict(certified(solve(Press(0.1), failures=0.25)).rows)
     assert re.fullmatch(
         r"\d+ of \d+ fresh ones; at most [\d.]+ % \(25 % allowed\)",
-        rows["evaluations that fail, which are missing values"],
+        rows["failed evaluations (missing values)"],
     )
     assert not any("missing" in name for name in dict(certified(solve(Press(0.0))).rows))
 

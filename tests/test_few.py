@@ -143,7 +143,7 @@ def test_each_model_has_a_name_and_the_default_chooses():
     assert "propose" in phases() & phases(strategy="gp") & phases(strategy="auto")
     assert "propose" not in phases(strategy="model") | phases(strategy="cma") | phases(max_evaluations=2000)
     assert "propose" not in phases(samples=4)  # an option of the other searches
-    with pytest.raises(ValueError, match="strategy 'gp' does not go with samples="):
+    with pytest.raises(ValueError, match="strategy 'gp' cannot be combined with samples="):
         phases(strategy="gp", samples=4)
 
 

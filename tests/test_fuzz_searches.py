@@ -182,7 +182,7 @@ def test_a_number_too_large_to_be_squared_is_a_failed_evaluation(tmp_path):
     batch = opt.ask()
     opt.tell(batch, np.zeros(len(batch)), np.full((len(batch), 1), -1e200))
     assert opt.result.failures == len(batch)
-    with pytest.raises(ValueError, match=r"x0 holds numbers beyond 1e\+100"):
+    with pytest.raises(ValueError, match=r"x0 has numbers beyond 1e\+100"):
         pcces.Optimizer([1e200])
 
 

@@ -134,7 +134,7 @@ def test_one_that_cannot_be_copied_is_made_again_by_its_id_or_refused():
         (42, {}, "a task is given by its id, as a pcces.envs.Task, or as an environment.*not as 42"),
         (lambda: 3, {}, "environment made 3, which is no Gymnasium environment"),
         (gymnasium.wrappers.vector.ClipReward(SyncVectorEnv([simulators.Line]), 0, 1), {}, "wrap the environment itself"),
-        (gymnasium.make("CartPole-v1", render_mode="human"), {}, "opens a window, and every worker would open one"),
+        (gymnasium.make("CartPole-v1", render_mode="human"), {}, "opens a window, and so would every worker"),
         (simulator("tests/Line-v0"), {"env_args": {"costs": "six"}}, r"give costs to simulator\(\.\.\.\)"),
     ],
 )  # fmt: skip
@@ -165,10 +165,10 @@ def test_a_run_of_what_is_given_is_trained_kept_and_played_again(tmp_path):
     assert run.config["task"] == "environment" and run.final["length"] == 20 and "failed_episodes" not in run.final
     kept = json.loads((tmp_path / "run" / "config.json").read_text())["simulator"]
     assert kept["given"] and kept["cost_function"] and kept["max_steps"] == 20
-    with pytest.raises(ValueError, match="came from a function"):
+    with pytest.raises(ValueError, match="come from a function"):
         pcces.load(tmp_path / "run").evaluate(2)
     with pytest.raises(
-        ValueError, match=r"was given as it is.*pcces.load\(path, task=\.\.\.\) or --import MODULE:NAME"
+        ValueError, match=r"was given as an object.*pcces.load\(path, task=\.\.\.\) or --import MODULE:NAME"
     ):
         pcces.load(tmp_path / "run", cost=cost).evaluate(2)
     again = pcces.load(tmp_path / "run", cost=cost, task=Local)
@@ -326,7 +326,7 @@ def test_a_strangers_folder_calls_nothing_of_what_it_names(tmp_path, monkeypatch
     config = json.loads((tmp_path / "run" / "config.json").read_text())
     edited(tmp_path / "run", simulator=config["simulator"] | {"options": {"file": "evil_module:run"}})
     done = here("train", "os:getcwd", "--out", "run", "--resume", "--iterations", 2)
-    assert done.exit_code == 2 and "a run folder imports no modules; import evil_module first" in done.stderr
+    assert done.exit_code == 2 and "a run folder imports no modules: import evil_module first" in done.stderr
 
 
 def test_arguments_of_a_task_in_jax_from_a_folder_import_nothing(tmp_path, monkeypatch):

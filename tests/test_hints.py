@@ -47,7 +47,7 @@ def test_a_run_and_its_folder_have_the_name_as_it_is_here(tmp_path, monkeypatch)
     assert training.runs[0].config["algorithm"] == "ppo-lag"
     monkeypatch.chdir(tmp_path)
     refused = here("train", "CartPole-v0", "--algorithm", "PPO-Lag", "--resume")
-    is_refused(refused, "there is no run to go on with in runs/CartPole-v0/ppo-lag-default-seed0")
+    is_refused(refused, "there is no run to continue in runs/CartPole-v0/ppo-lag-default-seed0")
     (kept,) = selection.only([EXPERIMENTS["entropy"]], ["CartPole-v0"], ["OpenES"])
     assert {arm.algorithm for arm in kept.arms} == {"openes"}
 
@@ -90,7 +90,7 @@ def test_every_meaning_is_a_setting_or_an_argument_there_is():
         (["train", "--cost-bound", "0,1"], "did you mean --cost-bounds?"),
         (["train", "--xyzzy"], "`pcces train --help` shows all"),
         (["evaluate", "--workers", "2"], "there is no option --workers; `pcces evaluate --help` shows all"),
-        (["train", "--cost-bounds", "0,1", "--cost-bounds", "0,2"], "--cost-bounds is given 2 times; give it once: it"),
+        (["train", "--cost-bounds", "0,1", "--cost-bounds", "0,2"], "--cost-bounds is given 2 times; give it once, it"),
         (["train", "--set", "seed=3"], "give seed as --seed, not with --set"),
         (["train", "--set", "gamma=0.99"], "the discount of returns is called discount"),
     ],

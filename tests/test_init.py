@@ -166,9 +166,9 @@ def test_what_cannot_be_begun_with_is_refused(source, tmp_path):
     refused("a finished run or the folder of one, got 5", error=TypeError, init=5)
     refused("not a run folder", error=FileNotFoundError, init=tmp_path)
     shutil.copytree(source.path, tmp_path / "both" / "seed-7")
-    refused(r"holds several seeds: init takes one of them, such as .*both/seed-7", init=tmp_path / "both")
+    refused(r"has several seeds: init takes one of them, such as .*both/seed-7", init=tmp_path / "both")
     (tmp_path / "both" / "seed-7" / "policy.npz").unlink()
-    refused(r"not finished, .* go on with: pcces train", init=tmp_path / "both" / "seed-7")
+    refused(r"not finished, .* continue with: pcces train", init=tmp_path / "both" / "seed-7")
 
 
 def simulator_of():

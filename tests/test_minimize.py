@@ -418,13 +418,13 @@ def test_contradicting_linear_constraints_are_found_before_the_first_evaluation(
         ({"confidence": 95}, ValueError, "confidence must lie"),
         ({"strategy": "sgd"}, ValueError, "unknown strategy"),
         ({"workers": "many"}, TypeError, "workers must be an integer, a map-like callable or an executor"),
-        ({"vectorized": True, "workers": 2}, ValueError, "vectorized=True hands fun whole batches"),
-        ({"vectorized": True, "timeout": 2.0}, ValueError, "vectorized=True hands fun whole batches"),
+        ({"vectorized": True, "workers": 2}, ValueError, "vectorized=True passes whole batches to fun"),
+        ({"vectorized": True, "timeout": 2.0}, ValueError, "vectorized=True passes whole batches to fun"),
         ({"engine": "slurm"}, ValueError, "unknown engine 'slurm'; there are local, ray"),
-        ({"ray_address": "auto"}, ValueError, "give engine='ray' with it"),
+        ({"ray_address": "auto"}, ValueError, "ray_address needs engine='ray'"),
         ({"timeout": 0}, ValueError, "timeout must be a positive number of seconds, got 0"),
-        ({"timeout": 1.0, "workers": map}, ValueError, "need workers of our own"),
-        ({"vectorized": True, "constraints": quadratic}, ValueError, "vectorized=True hands fun whole batches"),
+        ({"timeout": 1.0, "workers": map}, ValueError, "need an integer as workers"),
+        ({"vectorized": True, "constraints": quadratic}, ValueError, "vectorized=True passes whole batches to fun"),
     ],
 )
 def test_mistakes_are_named_before_anything_is_spent(arguments, error, message):
@@ -490,7 +490,7 @@ def failing_in_places(x):
 
 
 def test_functions_that_cannot_be_sent_say_what_to_do():
-    with pytest.raises(TypeError, match=r"workers=2 needs functions that can be sent.*ThreadPoolExecutor"):
+    with pytest.raises(TypeError, match=r"workers=2 needs functions that can be pickled.*ThreadPoolExecutor"):
         solve(lambda x: quadratic(x), workers=2)
 
 

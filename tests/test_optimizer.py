@@ -132,7 +132,7 @@ def test_float32_and_equalities_resume(tmp_path):
 
 
 def test_a_strategy_of_ones_own_cannot_be_saved(tmp_path):
-    with pytest.raises(ValueError, match="only strategies given by name"):
+    with pytest.raises(ValueError, match="its strategy is given by name"):
         pcces.Optimizer([0.0], strategy=strategies.guided(m=3)).save(tmp_path / "a.npz")
 
 
@@ -362,7 +362,7 @@ def test_telling_the_wrong_things_is_refused_and_forgiven():
     with pytest.raises(ValueError, match=rf"c must have shape \({k}, number of constraints\)"):
         opt.tell(batch, np.zeros(k), np.zeros((k + 1, 2)))
     opt.tell(batch, np.zeros(k), np.full((k, 2), -1.0))
-    with pytest.raises(ValueError, match="told batch 0, but batch 1"):
+    with pytest.raises(ValueError, match="batch 0 was told, but batch 1"):
         opt.tell(batch, np.zeros(k), np.full((k, 2), -1.0))
     second = opt.ask()
     with pytest.raises(ValueError, match="c has 1 constraints now but had 2 before"):

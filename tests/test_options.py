@@ -219,7 +219,7 @@ def test_deterministic():
 
 
 def test_the_option_of_before_says_what_took_its_place():
-    with pytest.raises(TypeError, match=r"noisy is no option any more: .* deterministic=True"):
+    with pytest.raises(TypeError, match=r"the option noisy no longer exists: .* deterministic=True"):
         make_options(noisy=False)
 
 
@@ -379,7 +379,7 @@ def test_cautious():
         )
     above, res = search(0.95, 0.05, "P(> 0) <= 0.1")
     assert res.success and np.mean(above > -0.05 * 1.28) < 0.05  # the limit's own share counts
-    with pytest.raises(ValueError, match="cautious needs models"):
+    with pytest.raises(ValueError, match="cautious needs a model"):
         pcces.Optimizer(np.zeros(41), cautious=0.9)
     with pytest.raises(ValueError, match=r"cautious must lie in \[0.5, 1\), got 0.1"):
         make_options(cautious=0.1)

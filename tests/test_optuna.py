@@ -334,12 +334,12 @@ def test_other_arguments_begin_another_search_and_no_seed_takes_the_one_that_is_
 def test_what_is_missing_for_a_certificate():
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
     study.optimize(objective, n_trials=3)
-    assert not certified(study) and "no trial was proposed by PccesSampler" in str(certified(study))
+    assert not certified(study) and "PccesSampler proposed no trial" in str(certified(study))
     study.sampler = sampler(50)
     study.optimize(objective, n_trials=10)
     early = certified(study)
     assert not early.holds and early.certificate is None and set(early.params) == {"x", "y"}
-    assert "the search has made 10 of its evaluations; run up to 40 trials more" in early.message
+    assert "the search has made 10 of its evaluations; run up to 40 more trials" in early.message
     hopeless = studied(lambda trial: (objective(trial), trial.set_user_attr("c", (1.0,)))[0], of=sampler(30))
     assert not certified(hopeless) and "no feasible point was found" in certified(hopeless).message
 
@@ -349,7 +349,7 @@ def test_what_is_missing_for_a_certificate():
     [
         ({"max_evaluation": 3}, "did you mean 'max_evaluations'"),
         ({"bounds": [(0, 1)]}, "bounds comes from the study"),
-        ({"rng": 3}, "rng is called seed here"),
+        ({"rng": 3}, "use seed instead of rng"),
         ({"max_evaluations": 0}, "max_evaluations must be a whole number of at least 1"),
         ({"confidence": 2.0}, "confidence must lie in"),
     ],
@@ -361,7 +361,7 @@ def test_wrong_options_are_refused_at_once(wrong, said):
 
 def test_two_objectives_are_refused():
     study = optuna.create_study(sampler=sampler(), directions=["minimize", "minimize"])
-    with pytest.raises(ValueError, match="what else matters can be a constraint"):
+    with pytest.raises(ValueError, match="use constraints for other values"):
         study.optimize(lambda trial: (trial.suggest_float("x", 0, 1), 1.0), n_trials=2)
 
 

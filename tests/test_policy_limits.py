@@ -91,7 +91,7 @@ def test_costs_without_a_limit():
 
 @pytest.mark.parametrize("algorithm", ["ppo-lag", "rcpo", "cpo"])
 def test_baselines_of_means_refuse_other_limits(algorithm):
-    with pytest.raises(ValueError, match=f"{algorithm} knows limits on means only"):
+    with pytest.raises(ValueError, match=f"{algorithm} only knows limits on means"):
         pcces.train("CartSafe-v0", algorithm=algorithm, limits="off_centre: P(> 20) <= 0.1")
 
 
@@ -218,7 +218,7 @@ def test_a_run_goes_on_with_its_own_limits_only(run):
     refused = CliRunner().invoke(app, [*resume, "--limit", "off_centre: P(> 290) <= 0.4"])
     assert refused.exit_code == 2 and "has limits.off_centre = " in refused.stderr and "0.4" in refused.stderr
     mean = CliRunner().invoke(app, [*resume, "--threshold", "290"])
-    assert mean.exit_code == 2 and "cannot go on as that" in mean.stderr
+    assert mean.exit_code == 2 and "cannot continue as that" in mean.stderr
     went_on = CliRunner().invoke(app, resume)
     assert went_on.exit_code == 0 and went_on.stdout.startswith("CERTIFIED: P(off_centre > 290) at most ")
     assert load(run.path).problem == run.problem and len(load(run.path).metrics["return"]) == 3

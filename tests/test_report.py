@@ -18,7 +18,21 @@ from pcces.cli import app
 from pcces.core.theory import Constants
 from pcces.envs import make
 from pcces.envs.simulator import simulator
-from pcces.report import Chart, Charts, Details, Dot, Dots, LimitLine, Page, Picture, Series, Table, Verdict, search
+from pcces.report import (
+    Chart,
+    Charts,
+    Details,
+    Dot,
+    Dots,
+    LimitLine,
+    Page,
+    Picture,
+    Series,
+    Table,
+    Verdict,
+    figure,
+    search,
+)
 from pcces.rl.film import Film, film, ordinary_film, typical
 from pcces.rl.folder import load
 from pcces.studies.catalogue import EXPERIMENTS, FIRST_SEED
@@ -158,7 +172,7 @@ def noisy(x):
 def test_the_page_of_a_search_has_its_certificate_its_answer_and_the_theorys_function(tmp_path):
     res = pcces.minimize(noisy, [0.0, 0.0], bounds=[(-2, 2), (-2, 2)], max_evaluations=1500, rng=0)
     html = res.report(tmp_path / "search.html", optimum=0.5).read_text()
-    assert "Feasible with 95 % confidence" in html and "objective above the optimum" in html
+    assert "Certified with 95 % confidence" in html and "objective above the optimum" in html
     charts = {chart.title.split()[0]: chart for chart in search.charts(res, optimum=0.5)}
     assert list(charts) == ["objective", "constraints", "step", "accepted,", "Lyapunov"]
     assert list(charts["constraints"].series[0].y) == list(res.history["excess"][:, 0])
@@ -214,7 +228,7 @@ def test_a_search_that_goes_on_is_reported_from_its_file(tmp_path):
     assert CliRunner().invoke(app, again).exit_code == 0 and "Lyapunov" in (tmp_path / "search.html").read_text()
     (tmp_path / "a.json").write_text("{}")
     for wrong, said in (
-        (["report", str(tmp_path / "a.json")], "no search saved by Optimizer.save"),
+        (["report", str(tmp_path / "a.json")], "neither a search saved by Optimizer.save"),
         ([*again, "--out", "/proc/none/x.html"], "/proc/none"),
         ([*again, "--figures", str(tmp_path / "a.json")], "--figures takes a folder"),
     ):
@@ -444,3 +458,13 @@ def test_two_logarithmic_axes(visit, tmp_path):
     drawn = page.locator("path.curve").get_attribute("d")
     (x0, y0), (x1, y1), (x2, y2) = [map(float, point.split()) for point in re.findall(r"[\d.]+ [\d.]+", drawn)]
     assert x1 - x0 == pytest.approx(x2 - x1, abs=0.3) and y1 - y0 == pytest.approx(y2 - y1, abs=0.3)
+
+
+def test_a_band_or_a_line_aside_does_not_squash_the_others(tmp_path, monkeypatch):
+    limits = []
+    monkeypatch.setattr(figure, "_saved", lambda drawn, path: limits.append(drawn.axes[0].get_ylim()))
+    wide = Series("wide", [0, 1], [0.0, 10.0], [-6000.0, 0.0], [16000.0, 20.0])
+    figure.draw([Chart("return", [wide, Series("bad", [0, 1], [-900.0, -800.0], aside=True)])], tmp_path / "a.png")
+    assert limits[-1] == pytest.approx((-4.0, 14.0))
+    figure.draw([Chart("return", [Series("bad", [0, 1], [-900.0, -800.0], aside=True)])], tmp_path / "a.png")
+    assert limits[-1][0] < -900 and limits[-1][1] > -800

@@ -385,7 +385,7 @@ def test_a_run_that_goes_on_for_longer_ends_as_if_it_had_been_as_long_from_the_s
     cut = load(tmp_path / "longer")
     assert cut.x is None and cut.certificate is None
     done = len(cut.metrics["return"])
-    with pytest.raises(ValueError, match=f"has {done} iterations already: with iterations={done} it ends here"):
+    with pytest.raises(ValueError, match=f"has {done} iterations: with iterations={done} it ends here"):
         trained("longer", 22, resume=True)
     assert len(trained("longer", done, resume=True).metrics["return"]) == done
 
@@ -414,7 +414,7 @@ def test_a_run_goes_on_from_its_checkpoint_and_only_with_all_of_its_metrics(tmp_
         if content is not None:
             file.write_bytes(b"".join(content))
         with pytest.raises(
-            ValueError, match=rf"metrics\.csv {why}.*: this run cannot go on, train again in another folder"
+            ValueError, match=rf"metrics\.csv {why}.*: this run cannot continue, train again in another folder"
         ):
             resumed(8)
     assert before == {path.name: path.read_bytes() for path in file.parent.iterdir() if path != file}

@@ -156,7 +156,7 @@ def test_a_run_keeps_it_and_its_page_shows_it(toll):
     assert [chart.title for chart in drawn.charts] == ["pence of single episodes", "pounds of single episodes"]
     (bars,) = drawn.charts[1].series
     assert list(bars.y) == [1.0] and list(bars.x) == [30.0] and bars.bars == 1.0
-    assert drawn.charts[1].limits_x[0].value == 25.0 and drawn.charts[1].note == "100 % are over the limit"
+    assert drawn.charts[1].limits_x[0].value == 25.0 and drawn.charts[1].note == "100 % are above the limit"
     again = toll.certified(episodes=30)
     assert sum(again.final["histograms"][0]["counts"]) == 30 and again.final["iteration"] == toll.final["iteration"]
 

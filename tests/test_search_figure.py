@@ -73,7 +73,7 @@ def test_other_names_later_are_refused():
     def fun(x):
         return x[0] ** 2, {"heat": -1.0} if x[0] > 0.5 else {"cold": -1.0}
 
-    with pytest.raises(ValueError, match="constraints called cold, before heat"):
+    with pytest.raises(ValueError, match="constraints called cold, but heat before"):
         pcces.minimize(fun, [1.0], bounds=[(-2, 2)], max_evaluations=100, rng=0)
 
 
@@ -221,7 +221,7 @@ def test_a_search_of_which_every_evaluation_failed():
     res = pcces.minimize(lambda x: np.nan, [0.0, 0.0], bounds=BOX, max_evaluations=60, rng=0)
     drawn = panels(res)
     assert written(drawn["objective"]) == ["nothing was evaluated without failing"]
-    assert "no point that could be put to the test" in drawn["x,"].figure.get_suptitle()
+    assert "no point could be evaluated without failing" in drawn["x,"].figure.get_suptitle()
 
 
 def test_the_headline_has_the_colour_of_the_grade(tmp_path):

@@ -44,11 +44,15 @@ def test_the_page_has_all_of_it(few, written):
     html = written.read_text()
     assert few.success and few.failures > 0
     assert headings(html) == [
-        "Feasible with 95 % confidence (asymptotic)", "The answer", "The certificate",
-        "Which limits bind, and what looser ones would gain", "The search", "Around the answer", "x0", "x1",
-        "The best points evaluated", "Over the limits during the search",
+        "Certified with 95 % confidence (asymptotic)", "The answer", "The certificate",
+        "Which limits bind, and what looser limits would gain", "The search", "Around the answer", "x0", "x1",
+        "The best points evaluated", "Evaluations above the limits during the search",
     ]  # fmt: skip
-    assert "rare large values" in html and "heat &lt;= 0: kept, by at least" in html and "load &lt;b&gt;" in html
+    assert (
+        "rare large values" in html
+        and "heat &lt;= 0: kept with a margin of at least" in html
+        and "load &lt;b&gt;" in html
+    )
     assert str(few.improvement) in html and few.improvement.value > 0 and "evaluations that failed" in html
     assert not re.search(r"""(src|href)=["'](?!data:|#)""", html)
 
@@ -59,7 +63,7 @@ def test_grades_are_told_apart(few):
     assert 'class="verdict holds doubtful"' in verdict(few).html()
     assert verdict(solved(**asked)).html().startswith('<section class="verdict holds"><')
     failed = pcces.minimize(lambda x: (x @ x, 1 + x @ x), [0.0, 0.0], max_evaluations=30, rng=0)
-    assert verdict(failed).holds is False and verdict(failed).points[0].startswith("c0 <= 0: over it by up to ")
+    assert verdict(failed).holds is False and verdict(failed).points[0].startswith("c0 <= 0: may be exceeded by up to ")
     stuck = pcces.minimize(lambda x: (x @ x, x[0] - 1), [0.0, 0.0], max_evaluations=20, rng=0)
     assert stuck.status == 4 and verdict(stuck).doubtful and verdict(stuck).title.endswith("but no better than x0")
 
@@ -75,7 +79,7 @@ def test_limits_say_which_bind_and_what_they_cost(few):
     )
     assert load[3:] == ["far", "0"] and load[2] == few.certificate.upper_bounds[1]
     (change, gain, error) = re.search(
-        r"If heat might be ([\d.]+) larger, the least f would be ([\d.]+) lower \(± ([\d.]+)\)", table.note
+        r"If heat might be ([\d.]+) larger, the smallest f would be ([\d.]+) lower \(± ([\d.]+)\)", table.note
     ).groups()
     assert float(gain) == pytest.approx(m.value * float(change), rel=0.06)
     assert float(error) == pytest.approx(m.error * float(change), rel=0.5)
@@ -90,12 +94,12 @@ def test_bounds_that_hold_the_answer_are_limits_too():
 
 def test_a_search_that_could_go_on_says_so():
     res = solved(evaluations=60, strategy="model", max_iterations=1, size=0.0)
-    assert "is explained by no limit: a longer search may find a better point" in limits(res)[0].note
+    assert "is not explained by limits: a longer search may find a better point" in limits(res)[0].note
 
 
 def test_the_best_points_are_ordered_with_a_standard_error_against_them(few):
     (table,) = best_points(few)
-    assert table.columns[:5] == ["f", "evaluations", "heat, less its limit", "load <b>, less its limit", "x0"]
+    assert table.columns[:5] == ["f", "evaluations", "heat, minus its limit", "load <b>, minus its limit", "x0"]
     f, errors = np.array([[float(v) for v in row[0].split(" ± ")] for row in table.rows]).T
     c = np.array([float(row[2]) for row in table.rows])
     kept = c + errors <= 0.01  # the noise of the constraint is that of f
@@ -110,8 +114,8 @@ def test_an_equality_is_kept_by_the_best_points_and_has_words_of_its_own():
     (table,) = best_points(res)
     assert all(abs(float(row[2])) <= 1.01e-4 for row in table.rows[:3]) and table.rows[0][0].startswith("0.49")
     assert sum(row[-1] == "the answer" for row in table.rows) == 1
-    assert re.search(r"If c0 had to be 0.0\d* instead of 0, the least f would be 0.0\d* higher", limits(res)[0].note)
-    assert ["higher than at x0 by", "0.4999 ± 0"] in answer(res, None).rows
+    assert re.search(r"If c0 had to be 0.0\d* instead of 0, the smallest f would be 0.0\d* higher", limits(res)[0].note)
+    assert ["increase of f from x0", "0.4999 ± 0"] in answer(res, None).rows
 
 
 def test_violations_are_counted_by_constraint(few):
@@ -186,7 +190,7 @@ def test_constraints_of_other_sizes_have_charts_of_their_own():
 def test_the_page_is_readable_on_screens_and_phones_in_both_schemes(visit, few, written, width, scheme):
     page = visit(written, width, scheme)
     assert page.evaluate("document.documentElement.scrollWidth") == width  # nothing sticks out
-    assert page.locator(".verdict.doubtful h2").text_content() == "Feasible with 95 % confidence (asymptotic)"
+    assert page.locator(".verdict.doubtful h2").text_content() == "Certified with 95 % confidence (asymptotic)"
     charts = page.locator("figure.chart")
     drawn = page.locator("path.curve").evaluate_all("all => all.map(path => path.getAttribute('d').length)")
     assert charts.count() >= 9 and min(drawn) > 10

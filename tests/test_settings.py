@@ -64,7 +64,7 @@ def test_the_command_line_lists_them_in_groups():
     assert lines[0] == "pcces.train, algorithm pcces, preset default" and "pcces.minimize" in lines
     assert [line.split("  ")[0] for line in lines if line.startswith(USES)] == [*USES, *USES]
     rate = next(line for line in lines if line.startswith("rate "))
-    assert rate.split(None, 2)[1:] == ["0.0006", "learning rate of the policy (Adam): lower it if training is unstable"]
+    assert rate.split(None, 2)[1:] == ["0.002", "learning rate of the policy (Adam): lower it if training is unstable"]
     paper = here("settings", "PCCES", "--preset", "paper", "--json")
     (known,) = json.loads(paper.stdout).values()
     assert {"name": "m", "default": "20", "words": "surrogates kept", "use": "research"} in known

@@ -88,7 +88,7 @@ def test_costs_can_be_named_and_limited():
             "has observations of 27648 numbers.*as pictures have.*gymnasium.wrappers.Grayscale",
         ),
         ("tests/Story-v0", ValueError, r"has the observations Sequence\(.*, which have no fixed size"),
-        ("tests/Only-v0", ValueError, "tests/Only-v0 has one action only: there is nothing to learn"),
+        ("tests/Only-v0", ValueError, "tests/Only-v0 has only one action: there is nothing to learn"),
         ("CartPol-v1", ValueError, r"unknown task 'CartPol-v1'; did you mean 'CartPole-v1' or 'CartPole-v0'"),
         ("CartPole-v9", ValueError, r"unknown task 'CartPole-v9'; did you mean 'CartPole-v1'"),
         ("nowhere/Nothing-v3", ValueError, "`pcces envs` lists ours, gymnasium.registry all others"),

@@ -17,6 +17,7 @@ import pcces
 from pcces.blackbox.options import Options
 from pcces.cli import app
 from pcces.policies import ALGORITHMS, find_algorithm
+from pcces.studies.brief_page import make_brief_page
 from pcces.studies.markdown_page import make_page
 from pcces.studies.store import Store
 
@@ -100,7 +101,7 @@ def test_examples_in_docstrings_are_shown_as_code_and_what_is_for_the_tests_is_n
     assert '<span class="go">(True, True, True)</span>' in html
 
 
-@pytest.mark.parametrize("module", ["hooks", "docstrings"])
+@pytest.mark.parametrize("module", ["hooks", "docstrings", "prose"])
 def test_the_examples_of_what_makes_the_site(module):
     spec = importlib.util.spec_from_file_location(module, ROOT / "docs" / f"{module}.py")
     made = importlib.util.module_from_spec(spec)
@@ -169,5 +170,6 @@ def test_the_results_page_is_what_the_command_makes(tmp_path, monkeypatch):
     made = make_page(Store(ROOT / "results"), tmp_path / "img", tmp_path)
     stale = "docs/results/experiments.md is not made from results/ as they are: pcces reproduce --page docs/results/experiments.md"
     assert (home / "experiments.md").read_text() == made, stale
+    assert (home / "experiments-in-brief.md").read_text() == make_brief_page(Store(ROOT / "results"), "experiments.md")
     pictures = re.findall(r"\]\((img/[^)]*)\)", made)
     assert len(pictures) > 5 and all((home / picture).exists() for picture in pictures), stale

@@ -157,9 +157,9 @@ def test_linear_equalities_are_met():
         (([0.0, 0.0], [(0, 1)]), "2 pairs"),
         (([0.0], [(1, -1)]), "variable 0 are crossed: 1 > -1"),
         (([0.0, 2.0], [(0, 1), (0, 1)]), r"x0\[1\] = 2 lies outside its bounds \[0, 1\]"),
-        (([0.0], [(np.nan, 1)]), "bounds hold nan"),
+        (([0.0], [(np.nan, 1)]), "bounds contain nan"),
         (([0.0], None, [LinearConstraint([[1.0, 2.0]], 0, 1)]), "2 columns, but x0 has 1"),
-        (([0.0], None, None, 0.0), "scale must hold positive"),
+        (([0.0], None, None, 0.0), "scale must have positive"),
     ],
 )
 def test_mistakes_are_named(arguments, message):

@@ -130,7 +130,7 @@ def test_how_spaces_are_learnt_is_said_once_a_training(caplog):
     with caplog.at_level(logging.WARNING, "pcces"):
         run = pcces.train("tests/Mixed-v0", **FEW | dict(workers=1, iterations=1, epoch_steps=40))
     said = [record.message for record in caplog.records]
-    assert len(said) == 2 and said[0].endswith("of tests/Mixed-v0 are laid flat: 5 numbers")
+    assert len(said) == 2 and said[0].endswith("of tests/Mixed-v0 are flattened to 5 numbers")
     assert said[1].startswith("the actions Dict(") and said[1].endswith("are learnt as 6 numbers")
     assert run.final["length"] == 20 and "failed_episodes" not in run.final
     caplog.clear()

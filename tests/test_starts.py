@@ -190,7 +190,7 @@ def test_earlier_data_of_named_variables_and_in_files(tmp_path):
 def test_points_of_ones_own_can_be_told_at_any_time():
     opt = pcces.Optimizer([-3.5, -3.5], bounds=BOX, max_evaluations=60, rng=0)
     batch = opt.ask()
-    with pytest.raises(RuntimeError, match="tell the batch that was asked for first"):
+    with pytest.raises(RuntimeError, match="first tell the batch that was asked for"):
         opt.add([[2.0, 2.0]], [2.0], [-1.0])
     while opt.state.phase == "start" or opt.state.f_scale is None:
         told = [noisy(x, np.random.default_rng(seed)) for x, seed in zip(batch.points, batch.seeds)]
@@ -211,7 +211,7 @@ def test_points_of_ones_own_can_be_told_at_any_time():
         (([[0.0, 0.0]],), r"got 1 parts"),
         (([[0.0, 0.0], [1.0, 1.0]], [1.0]), r"of 2 points f must have shape \(2,\)"),
         (([[0.0, 0.0, 0.0]], [1.0]), r"2 pairs|3 pairs"),
-        (([[0.0, 0.0], [9.0, 0.0]], [1.0, 2.0]), "point 1 of earlier data lies outside the bounds"),
+        (([[0.0, 0.0], [9.0, 0.0]], [1.0, 2.0]), "point 1 of initial_data lies outside the bounds"),
         ({"x0": [1.0], "f": [2.0], "x2": [1.0]}, "has no column x1; it has x0, f, x2"),
         ({"a": [1.0], "f": [2.0]}, "has no column x0; it has a, f"),
     ],

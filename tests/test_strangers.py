@@ -104,7 +104,7 @@ def test_neither_do_the_options_of_a_simulator(stranger, address):
     simulator = config["simulator"] | {"options": {"wrappers": [{"entry_point": address}]}}
     edited(stranger, simulator=simulator)
     done = here("evaluate", stranger, "--episodes", 2)
-    assert done.exit_code == 2 and "a run folder imports no modules; import evilmod first" in done.stderr
+    assert done.exit_code == 2 and "a run folder imports no modules: import evilmod first" in done.stderr
     assert not (stranger / "ran").exists()
 
 
@@ -194,7 +194,7 @@ def test_what_is_said_to_be_typed_does_no_more_than_it_says(tmp_path):
     edited(folder, task="CartSafe-v0")
     (folder / "policy.npz").unlink()
     done = here("evaluate", folder)
-    advice = done.stderr.partition("go on with: ")[2]
+    advice = done.stderr.partition("continue with: ")[2]
     assert done.exit_code == 2 and shlex.split(advice) == [
         "pcces", "train", "CartSafe-v0", "--out", str(folder), "--resume",
     ]  # fmt: skip

@@ -13,6 +13,7 @@ from pcces.rl.folder import load, read_metrics
 from pcces.studies import charts, measures
 from pcces.studies.arm_results import comparisons, results_of
 from pcces.studies.arms import Arm
+from pcces.studies.brief_page import make_brief_page
 from pcces.studies.catalogue import EXPERIMENTS, FIRST_SEED
 from pcces.studies.markdown_page import make_page
 from pcces.studies.protocol import NAVIGATION, POPULATIONS, SAFE, SAFE_RIVALS, SCALES, TOO_SLOW, quick, scaled
@@ -194,6 +195,22 @@ def test_a_quick_arm_stands_for_the_whole_one(tmp_path):
     store.add(quick(arm), [record(FIRST_SEED, 5.0, 20.0)], WHERE)
     (result,) = results_of(e, store)
     assert result.asked == arm and result.ran == quick(arm) != replace(arm, iterations=30) and not result.full
+
+
+def test_the_results_in_brief(tmp_path):
+    empty = make_brief_page(Store(tmp_path / "none"), "page.md")
+    assert empty.count("**Not tested yet.**") == 2 and "## At equal" not in empty and "](page.md)" in empty
+    store = study(tmp_path, FIRST_SEED, pcces=100.0, openes=90.0)
+    for algorithm, over in (("pcces", 0.1), ("cpo", 0.5)):
+        arm = next(a for a in EXPERIMENTS["safe"].arms if (a.task, a.algorithm) == ("CartSafe-v0", algorithm))
+        runs = [record(FIRST_SEED + i, 5.0 + i, 20.0, certified=i > 0) | {"over": over} for i in range(3)]
+        store.add(arm, runs, WHERE)
+    (tmp_path / "about.md").write_text("Of these results: few.")
+    text = make_brief_page(store, "page.md")
+    iterations, steps = text.split("## At equal environment steps")
+    assert "| OpenES | 1 | 1 | 0 | 0 | 1.00 [1.00, 1.00] | 1 |" in iterations and "| OpenES | 1 | 1 | 0 | 0 |" in steps
+    assert "| PCCES | 1 | 2 of 3 | 10 % |" in text and "| CPO | 1 | 2 of 3 | 50 % |" in text
+    assert "Of these results: few." in text and len(text.split()) < 700
 
 
 def test_a_page_without_what_is_drawn_at_a_glance(tmp_path):

@@ -98,7 +98,7 @@ def test_training_is_followed():
     )
     assert [notes.config["seed"] for notes in made] == [0, 1] and all(notes.closed == 1 for notes in made)
     assert [notes.rows[0][1]["return"] for notes in made] == [run.metrics["return"][0] for run in runs]
-    with pytest.raises(ValueError, match="follows one run, and there are 2"):
+    with pytest.raises(ValueError, match="follows one run, but there are 2"):
         train_seeds("CartSafe-v0", range(2), trackers=notes, **FEW)
 
 
@@ -121,7 +121,7 @@ def test_a_tracker_that_fails_is_left_out_and_the_others_go_on(caplog):
             tracking([run_of()])
         tracking.close()
     assert [len(notes.rows) for notes in (good, bad)] == [4, 1] and (good.closed, bad.closed) == (1, 0)
-    assert [r.getMessage() for r in caplog.records] == ["Notes no longer follows: RuntimeError: no connection"]
+    assert [r.getMessage() for r in caplog.records] == ["Notes was dropped: RuntimeError: no connection"]
 
 
 def test_a_tracker_that_cannot_begin_says_so():

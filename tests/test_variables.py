@@ -272,10 +272,10 @@ WRONG = [
     (lambda: pcces.Optimizer({"a": 1}, bounds={"a": 7}), "must be a pair"),
     (lambda: pcces.Optimizer([1, 2], bounds=[Integer(0, 3)]), "a point has 2 values, but there are 1"),
     (lambda: pcces.Optimizer([1], bounds=[7]), "1 pairs"),
-    (lambda: pcces.Optimizer(START | {"kind": "z"}, bounds=REACTOR), "kind = 'z' is none of 'a', 'b', 'c'"),
+    (lambda: pcces.Optimizer(START | {"kind": "z"}, bounds=REACTOR), "kind = 'z' is not one of 'a', 'b', 'c'"),
     (lambda: pcces.Optimizer(START | {"hea": 1}, bounds=REACTOR), "unknown variable 'hea'; did you mean 'heat'"),
-    (lambda: pcces.Optimizer({"rate": 1.0}, bounds=REACTOR), "kind, count, heat must be given"),
-    (lambda: pcces.Optimizer(START, bounds=REACTOR, cautious=0.9), "cautious needs variables that can change a little"),
+    (lambda: pcces.Optimizer({"rate": 1.0}, bounds=REACTOR), "give kind, count, heat too"),
+    (lambda: pcces.Optimizer(START, bounds=REACTOR, cautious=0.9), "cautious needs continuous variables"),
 ]  # fmt: skip
 
 
@@ -288,6 +288,6 @@ def test_what_makes_no_sense_is_said(wrong, says):
 
 
 def test_only_plain_choices_can_be_saved(tmp_path):
-    with pytest.raises(ValueError, match="only choices of texts and numbers can be saved"):
+    with pytest.raises(ValueError, match="a search can only be saved if its choices are strings and numbers"):
         pcces.Optimizer({"a": len}, bounds={"a": Choice(len, max)}).save(tmp_path / "a.npz")
     assert Variables.from_data(read_variables(REACTOR, None).plain_data()).kinds == read_variables(REACTOR, None).kinds

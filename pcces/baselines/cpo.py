@@ -45,7 +45,7 @@ PARALLEL = 1e-6  # of slopes whose angle's squared sine is less, nothing but rou
 class CPOSettings(OnPolicySettings):
     """The authors' values, as in OpenAI's safety-starter-agents; `constrained=False` is TRPO, blind to costs."""
 
-    constrained: bool = setting(True, "False is TRPO, blind to costs", SOMETIMES)
+    constrained: bool = setting(True, "False is TRPO, which ignores costs", SOMETIMES)
     delta: float = setting(0.01, "the trust region: E[KL] of a step", FIRST)
     damping: float = setting(0.1, "damping, added to the Hessian's diagonal")
     cg_iterations: int = setting(15, "iterations of the conjugate gradient")

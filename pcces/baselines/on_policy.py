@@ -49,7 +49,7 @@ class OnPolicySettings(Common):
         need(self.passes >= 1 and self.minibatches >= 1, "passes and minibatches must be at least 1")
 
     def episodes(self, task: Task | Simulator) -> int:
-        """The episodes an epoch has if all run into the time limit; if not, others follow."""
+        """The episodes of an epoch if all run into the time limit; otherwise others follow."""
         return max(1, round(self.epoch_steps / task.max_steps))
 
     def iteration_steps(self, task: Task | Simulator) -> int:
@@ -82,8 +82,10 @@ class ClippedSettings(OnPolicySettings):
     """PPO: many small steps on one epoch, as long as the policy stays close."""
 
     rate: float = setting(3e-4, "learning rate of the policy (Adam)", FIRST)
-    clip: float = setting(0.2, "a change of an action's probability beyond 1 +- clip gains nothing")
-    target_kl: float = setting(0.02, "an epoch's passes end when the policy has moved further than this", SOMETIMES)
+    clip: float = setting(0.2, "changes of an action's probability beyond 1 +- clip earn nothing")
+    target_kl: float = setting(
+        0.02, "the passes of an epoch end when the policy has moved further than this (KL divergence)", SOMETIMES
+    )
     anneal: bool = setting(True, "decrease the rate linearly to zero over the iterations", SOMETIMES)
     entropy: float = setting(0.0, "weight of an entropy bonus", SOMETIMES)
 

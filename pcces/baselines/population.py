@@ -33,16 +33,17 @@ class EvolutionSettings(Common):
     )
     sigma: float = setting(1.0, "sigma^ES, the spread of the samples", SOMETIMES)
     sigma_of: str = setting(
-        "direction", "what sigma is: direction (norm of a whole one) or coordinate (deviation of each)"
+        "direction",
+        "meaning of sigma: direction (norm of a whole direction) or coordinate (standard deviation of each)",
     )
     l2: float = setting(1e-4, "weight decay")
-    member_episodes: int = setting(2, "episodes that each sample is judged by", SOMETIMES)
+    member_episodes: int = setting(2, "episodes per sample", SOMETIMES)
     metric_episodes: int = setting(
-        32, "fresh episodes of x_k behind an iteration's metrics; the search does not use them"
+        32, "fresh episodes of x_k for the metrics of an iteration; the search does not use them"
     )
     common_random_numbers: bool = setting(True, "mirrored pairs play the same episodes", SOMETIMES)
     penalty: float = setting(
-        1.0, "weight of the costs over their limits in a sample's fitness; 0: blind to costs", SOMETIMES
+        1.0, "weight of the costs above their limits in the fitness of a sample; 0: ignore costs", SOMETIMES
     )
 
     def __post_init__(self) -> None:

@@ -34,7 +34,7 @@ Array = Any
 class PPOLagrangianSettings(ClippedSettings):
     """OmniSafe's values for the multipliers; `lagrangian=False` is plain PPO, blind to costs."""
 
-    lagrangian: bool = setting(True, "False is plain PPO, blind to costs", SOMETIMES)
+    lagrangian: bool = setting(True, "False is plain PPO, which ignores costs", SOMETIMES)
     multiplier: float = setting(0.001, "the multipliers lambda_i at the start")
     multiplier_rate: float = setting(0.035, "learning rate of the multipliers (Adam)", SOMETIMES)
 

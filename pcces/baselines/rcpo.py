@@ -36,7 +36,9 @@ class RCPOSettings(ClippedSettings):
     """The multiplier's rate is for costs over the limit of the size of the limit: it is divided by the limit."""
 
     multiplier: float = setting(0.0, "the multipliers lambda_i at the start")
-    multiplier_rate: float = setting(0.03, "what an epoch with twice the allowed cost adds to a multiplier", SOMETIMES)
+    multiplier_rate: float = setting(
+        0.03, "increase of a multiplier after an epoch with twice the allowed cost", SOMETIMES
+    )
     multiplier_max: float = setting(100.0, "upper bound of the multipliers")
 
     def __post_init__(self) -> None:

@@ -33,7 +33,7 @@ STEPS = 61  # places along a slice
 
 
 class Multiplier(NamedTuple):
-    """What a limit costs: if it were looser by a unit, the least f would be lower by `value`, for small changes."""
+    """The multiplier of a limit: if the limit is one unit looser, the smallest f decreases by `value` (for small changes)."""
 
     name: str
     value: float
@@ -161,7 +161,7 @@ class Surroundings:
 
     @cached_property
     def multipliers(self) -> list[Multiplier]:
-        """Of the limits that are near, those of constraints first: the Lagrangian's, f by unit of c (or of x, for its bounds)."""
+        """Multipliers of the limits nearby, constraints first: units of f per unit of c (or of x, for its bounds)."""
         return self._lagrangian[0] if self.known else []
 
     @cached_property
@@ -246,7 +246,7 @@ class Surroundings:
 
     @cached_property
     def _variable_at(self) -> list[int]:
-        """Of which variable each coordinate is."""
+        """The variable of each coordinate."""
         variables = self.setting.space.variables
         if variables is None:
             return list(range(len(self.z)))

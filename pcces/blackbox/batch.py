@@ -16,7 +16,7 @@ SEEDS, NORMALS, RESTARTS, TURNS, VARIED, CLOUD = 1, 2, 3, 4, 7, 8  # what random
 
 
 class Batch(NamedTuple):
-    """Points to evaluate, each with its own seed; `number` says which batch it is, or is a part of."""
+    """Points to evaluate, each with its own seed. `number` is the number of the batch."""
 
     points: np.ndarray | LazyPoints  # (k, n)
     seeds: np.ndarray  # (k,) for simulators that take one; shared where common random numbers want it
@@ -37,7 +37,7 @@ class Batch(NamedTuple):
         return self.phase == "start" and self.directions is not None
 
     def part(self, rows: Sequence[int] | np.ndarray) -> Batch:
-        """Some rows of it, to be evaluated and told on their own.
+        """Some rows of the batch, which can be evaluated and told separately.
 
         >>> batch = Batch(np.array([[1.0], [2.0], [3.0]]), np.array([7, 8, 9]), 0, "sample")
         >>> batch.part([2, 0]).part([1]).points, batch.part([2, 0]).part([1]).rows

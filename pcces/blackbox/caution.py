@@ -1,4 +1,4 @@
-"""Where each evaluation is a real machine: only points are evaluated at which the model says that limits are kept.
+"""Cautious search, for evaluations on real machines: only points where the model predicts that the limits hold are evaluated.
 
 A model knows what was evaluated, and little about what lies beyond. So a point is not much farther from x_k than those that
 are known, and uses up only a part of what is left to a limit.

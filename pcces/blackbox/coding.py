@@ -109,7 +109,7 @@ class Variables:
                 if name not in self.names:
                     raise ValueError(f"unknown variable {name!r}; {suggestion(str(name), self.names)}")
             if missing := [name for name in self.names if name not in point]:
-                raise ValueError(f"{', '.join(missing)} must be given, too")
+                raise ValueError(f"give {', '.join(missing)} too")
             point = [point[name] for name in self.names]
         if len(point) != len(self.kinds):
             raise ValueError(f"a point has {len(point)} values, but there are {len(self.kinds)} variables")
@@ -120,7 +120,7 @@ class Variables:
         if isinstance(kind, Choice):
             same = [i for i, option in enumerate(kind.options) if option == value]
             if not same:
-                raise ValueError(f"{name} = {value!r} is none of {', '.join(map(repr, kind.options))}")
+                raise ValueError(f"{name} = {value!r} is not one of {', '.join(map(repr, kind.options))}")
             return float(same[0])
         number = float(value)
         if not kind.low <= number <= kind.high:
@@ -177,7 +177,7 @@ class Variables:
         return True
 
     def all_shown(self, numbers: np.ndarray) -> Any:
-        """Points, one a row, as the user sees them: an array, or a list of dictionaries."""
+        """Points, one per row, as the user sees them: an array, or a list of dictionaries."""
         rows = [self.shown(row) for row in numbers]
         return rows if self.names is not None else np.array(rows).reshape(numbers.shape)
 
@@ -208,7 +208,7 @@ class Variables:
         low, high = self.box()
         if not np.all(np.isfinite(low) & np.isfinite(high)):
             raise ValueError(
-                "x0 may only be left out where every variable has two finite bounds: the search starts in the middle"
+                "x0 may only be left out if every variable has two finite bounds: the search then starts in the middle"
             )
         first = [isinstance(kind, Choice) for kind in self.kinds]
         return np.where(first, 0.0, self.decoded(0.5 * (low + high)))
@@ -245,7 +245,7 @@ class Variables:
         for kind in self.kinds:
             if isinstance(kind, Choice):
                 if not all(isinstance(option, PLAIN) for option in kind.options):
-                    raise ValueError("only choices of texts and numbers can be saved")
+                    raise ValueError("a search can only be saved if its choices are strings and numbers")
                 kinds.append(["Choice", *kind.options])
             else:
                 ends = jsonable([kind.low, kind.high])
@@ -342,7 +342,7 @@ def _of_numbers(kind: Choice) -> bool:
 def middle(bounds: Any) -> np.ndarray:
     """The middle of plain bounds."""
     if bounds is None:
-        raise ValueError("give x0, or finite bounds in whose middle the search starts")
+        raise ValueError("give x0, or finite bounds: the search then starts in their middle")
     pairs = (
         list(zip(np.atleast_1d(bounds.lb), np.atleast_1d(bounds.ub)))
         if isinstance(bounds, scipy.optimize.Bounds)

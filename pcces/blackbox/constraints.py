@@ -155,7 +155,7 @@ class OneSided:
         if len(g) != len(self.low):
             raise WrongReturnError(
                 f"a NonlinearConstraint's fun returned {len(g)} values, but its lb and ub limit {len(self.low)}: "
-                "give a limit for each"
+                "give a limit for each value"
             )
         upper, lower, both = self.upper, self.lower, self.both
         return np.concatenate([g[upper] - self.high[upper], self.low[lower] - g[lower], g[both] - self.low[both]])

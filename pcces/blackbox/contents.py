@@ -139,7 +139,7 @@ def check_arrays(arrays: Arrays, memory: Mapping[str, Any], space: Space, strate
     if noise.ndim != 1 or w != 1 + m + equal.size or len(set(equal.tolist())) < equal.size:
         raise ValueError(f"it has {w} outputs for {m} constraints, {equal.size} of them equalities")
     if equal.size and not (equal.dtype.kind == "i" and equal.min() >= 0 and equal.max() < m):
-        raise ValueError(f"its equalities are none of its {m} constraints")
+        raise ValueError(f"its equalities are not among its {m} constraints")
     n, slack = space.n, 1e-3 if space.dtype == np.float32 else 1e-6
     sizes = {"n": n, "s": space.size, "w": w, "r": w - 1, "v": w + 1, "m": m, "t": n + 2}
     for name, array in arrays.items():

@@ -37,7 +37,7 @@ class DescribedVariable(NamedTuple):
         return self.options[int(number)] if self.options else f"{number:.5g}"
 
     def place(self, numbers: np.ndarray, others: np.ndarray) -> np.ndarray:
-        """Where numbers lie between the bounds, or where there are none between the least and the largest of some others:
+        """The place of numbers between the bounds, or without bounds between the smallest and the largest of some others:
         0 to 1.
 
         >>> DescribedVariable("x", 1, 100, log=True).place(np.array([10.0]), np.zeros(0))
@@ -64,7 +64,7 @@ class Setting:
 
     @classmethod
     def of(cls, search: Search) -> Setting:
-        """Of a search, as far as it knows."""
+        """The setting of a search, as far as it is known."""
         known, options = search.state.constraints, search.options
         limits = (options.limits or (PLAIN,) * known.number) if known.number > 0 else ()
         return cls(
@@ -109,7 +109,7 @@ class Setting:
 
     @property
     def x0(self) -> np.ndarray:
-        """Where the search began, as numbers; several starting points are rows."""
+        """The starting point as numbers; several points are rows."""
         return np.asarray(self.space.starts if len(self.space.starts) > 1 else self.space.x0, dtype=float)
 
     def __repr__(self) -> str:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def ask(search: Search, count: int) -> list[Order]:
-    """So many evaluations, or fewer where no more can be handed out before others have come back."""
+    """Up to `count` evaluations: fewer if the search has to wait for others."""
     budget, handed = search.state.budget, list[Order]()
     budget.batches += 1
     number = budget.batches
@@ -69,7 +69,7 @@ def _next(search: Search) -> Order | None:
     if state.budget.left <= search.reserve():
         if any(order.out for order in desk) and (state.phase == "start" or not search.reserve()):
             return None
-        end(search, f"the search has used its share of {search.max_evaluations} evaluations")
+        end(search, f"its share of the {search.max_evaluations} evaluations is used")
         return _next(search)
     if state.phase == "trial" and not _grouped(search):
         asked = _of(search, "trial"), _of(search, "incumbent")

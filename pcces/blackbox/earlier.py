@@ -105,7 +105,7 @@ def _numbers(i: int, point: Any, variables: Variables | None) -> np.ndarray:
     try:
         return np.array(point, dtype=float) if variables is None else variables.numbers(point)
     except ValueError as error:
-        raise ValueError(f"point {i} of earlier data: {error}") from error
+        raise ValueError(f"point {i} of initial_data: {error}") from error
 
 
 def _columns(table: Any, variables: Variables | None) -> tuple[Any, Any, Any]:
@@ -115,7 +115,7 @@ def _columns(table: Any, variables: Variables | None) -> tuple[Any, Any, Any]:
     if variables is not None:
         names = column_names(variables.labels)
     if missing := [name for name in (*names, "f") if name not in columns] or ["x0"] * (not names):
-        raise ValueError(f"the table of earlier data has no column {', '.join(missing)}; it has {', '.join(columns)}")
+        raise ValueError(f"the table initial_data has no column {', '.join(missing)}; it has {', '.join(columns)}")
     rows: list[Any] = list(zip(*(table[name] for name in names)))
     if variables is not None and variables.names is not None:
         rows = [dict(zip(variables.names, row)) for row in rows]
@@ -127,13 +127,13 @@ def take_in(search: Search, data: Earlier) -> None:
     """Let the models learn from evaluations that the search did not ask for. Certificates know nothing of them."""
     state, space = search.state, search.space
     if data.points.shape[1:] != (space.size,):
-        raise ValueError(f"points of earlier data have {data.points.shape[1:]} numbers, but x0 has {space.size}")
+        raise ValueError(f"points of initial_data have {data.points.shape[1:]} numbers, but x0 has {space.size}")
     z = space.to_z(data.points.astype(space.dtype) if space.variables is None else data.points)
     inside = space.project(z)
     outside = np.flatnonzero((np.abs(z - inside) > OUTSIDE).any(axis=1))
     if len(outside):
         raise ValueError(
-            f"point {outside[0]} of earlier data lies outside the bounds or linear constraints: leave out those that do"
+            f"point {outside[0]} of initial_data lies outside the bounds or linear constraints: leave out such points"
         )
     outputs = as_rows(search, checked(search, data.f, data.c, len(data.f)))
     good = np.isfinite(outputs[:, 0])

@@ -149,7 +149,7 @@ class Evaluations(Sequence[dict[str, Any]]):
         return self._room["x"][: self._size]
 
     def __repr__(self) -> str:
-        dropped = f" ({self.dropped} older ones are not kept)" if self.dropped else ""
+        dropped = f" ({self.dropped} older ones were dropped)" if self.dropped else ""
         names = self.columns if len(self.columns) <= 20 else [*self.columns[:10], "..", *self.columns[-4:]]
         return f"{len(self)} evaluations{dropped}: {', '.join(names)}"
 

@@ -1,8 +1,8 @@
-"""Calling the user's functions: one at a time, on workers (processes, Ray), through a map or an executor, or vectorised.
+"""Calls of the user's functions: one at a time, on workers (processes, Ray), through a map or an executor, or vectorised.
 
-Whatever goes wrong in an evaluation (an exception, nan, inf, on workers also a hang or a crash of the process) is a failed
-evaluation, which the search treats as a hidden constraint. Only KeyboardInterrupt and SystemExit pass through, and a mistake
-in the program that shows at once: a first call that returns no number.
+An evaluation that goes wrong (an exception, nan, inf, and on workers also a hang or a crash of the process) has failed, and
+the search treats this as a hidden constraint. Only KeyboardInterrupt and SystemExit are raised, and a mistake that shows at
+once: a first call that returns no number.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ENGINES = ("local", "ray")
 
 
 class WrongReturnError(TypeError):
-    """One of the user's functions returned something else than numbers."""
+    """One of the user's functions did not return numbers."""
 
 
 class UserFunctions:
@@ -134,12 +134,12 @@ def shown(value: Any) -> str:
 
 
 class Evaluator:
-    """Evaluates batches, for `Optimizer.tell`; a context manager, because it may own workers.
+    """Evaluate batches for `Optimizer.tell`. It is a context manager, because it may own workers.
 
-    `workers` and `engine`: an integer asks for so many processes of this machine (-1: one a core), or with `engine="ray"`
-    for so many actors of a Ray cluster (None: one a CPU it has) at `ray_address`, or on this machine. A worker that dies is
-    replaced, and what it was evaluating is evaluated again: `repeated` says how often, for `tell`. One that takes longer
-    than `timeout` seconds has failed. `workers` may also be a map-like callable or an executor.
+    `workers` is the number of processes on this machine (-1: one per core), a map-like callable, or an executor. With
+    `engine="ray"` it is the number of actors (None: one per CPU) on the Ray cluster at `ray_address`, or on this machine. A worker
+    that dies is replaced, and its evaluation is repeated; `repeated` counts this for `tell`. An evaluation that takes longer than
+    `timeout` seconds has failed.
 
     >>> from pcces import Optimizer
     >>> opt = Optimizer([1.0, 1.0], max_evaluations=300, rng=0)
@@ -168,17 +168,17 @@ class Evaluator:
         if engine not in ENGINES:
             raise ValueError(f"unknown engine {engine!r}; there are {', '.join(ENGINES)}")
         if ray_address is not None and engine != "ray":
-            raise ValueError("ray_address is the address of a Ray cluster: give engine='ray' with it")
+            raise ValueError("ray_address needs engine='ray'")
         if timeout is not None and not timeout > 0:
             raise ValueError(f"timeout must be a positive number of seconds, got {timeout}")
         own_workers = workers is None or isinstance(workers, int)
         if vectorized and (workers is not None or timeout or engine == "ray" or common_random_numbers or constraints):
             raise ValueError(
-                "vectorized=True hands fun whole batches: leave workers, engine, timeout, constraints and "
-                "common_random_numbers out"
+                "vectorized=True passes whole batches to fun: leave out workers, engine, timeout, constraints and "
+                "common_random_numbers"
             )
         if not own_workers and (timeout or engine == "ray"):
-            raise ValueError("timeout and engine='ray' need workers of our own: give an integer as workers, or none")
+            raise ValueError("timeout and engine='ray' need an integer as workers, or none")
         self.functions = UserFunctions(fun, constraints, common_random_numbers)
         self.vectorized = vectorized
         self.constraints = -1  # unknown until an evaluation succeeds
@@ -202,7 +202,7 @@ class Evaluator:
     def submit(self, batch: Batch) -> list[int]:
         """Begin the evaluations of a batch, and get their numbers; `collect` says what came of them."""
         if self.vectorized:
-            raise TypeError("asynchronous=True evaluates points one by one: leave vectorized=True out")
+            raise TypeError("asynchronous=True evaluates points one by one: leave out vectorized=True")
         return [self.runner.submit(call) for call in _calls(batch)]
 
     def collect(self, spare: float = math.inf) -> list[tuple[int, np.ndarray, np.ndarray | None]]:
@@ -245,7 +245,7 @@ class Evaluator:
             self.names = names
             return c
         if sorted(names) != sorted(self.names):
-            raise ValueError(f"fun returned constraints called {', '.join(names)}, before {', '.join(self.names)}")
+            raise ValueError(f"fun returned constraints called {', '.join(names)}, but {', '.join(self.names)} before")
         return c[rearranged(names, self.names)]
 
     def _whole(self, batch: Batch) -> tuple[np.ndarray, np.ndarray | None]:

@@ -21,7 +21,7 @@ class Iteration(NamedTuple):
     feasible: bool
     kind: str  # who proposed the trial point
     constr: np.ndarray  # means of the inequalities; of an equality, both sides
-    excess: np.ndarray  # what is limited less its limit, one value a constraint
+    excess: np.ndarray  # what is limited less its limit, one value per constraint
 
 
 WIDE = ("constr", "excess")  # columns with several values

@@ -33,7 +33,7 @@ OWN = 10  # evaluations of a point that say as much about its own noise as all o
 
 
 def broken(search: Search, e: Estimate, place: int | None = None) -> float:
-    """By how much an estimate violates what is allowed; +inf for a failed evaluation. `place`: as for `judged`."""
+    """The violation of an estimate; +inf for a failed evaluation. `place`: as for `judged`."""
     if not math.isfinite(e.mean[0]):
         return math.inf
     values, error = judged(search, e, place)
@@ -183,7 +183,7 @@ def noise_shape(search: Search, output: int) -> np.ndarray:
 
 
 def hard_to_see(search: Search) -> np.ndarray:
-    """Of which outputs few evaluations say little (1 + r,): tails of noise, and outcomes that have two values."""
+    """The outputs (1 + r,) that need many evaluations: tails of noise, and outcomes with two values."""
     told = [by_shape(column) or column.values is not None for column in columns(search)]
     return np.array([search.options.objective.kind != "mean", *told], dtype=float)
 
@@ -302,6 +302,6 @@ def values(search: Search, e: Estimate) -> np.ndarray:
 
 
 def excess(search: Search) -> np.ndarray:
-    """What is limited at x_k, less its limit; one value a constraint."""
+    """What is limited at x_k, less its limit; one value per constraint."""
     mean = values(search, search.state.run.incumbent.estimate)[1:]
     return search.state.constraints.by_user(mean - [limit.at_most for limit in each(search)] if len(mean) else mean)

@@ -142,7 +142,7 @@ def _with_result(optimizer: Optimizer, evaluate: Evaluator, keeper: Keeper | Non
         if keeper is not None:
             try:
                 keeper.write()
-                note += f" Call minimize again with checkpoint={str(keeper.path)!r}, and it goes on from here."
+                note += f" To continue, call minimize again with checkpoint={str(keeper.path)!r}."
             except OSError as fault:
                 note += f" The checkpoint could not be written ({fault})."
         result = _result(optimizer, evaluate)

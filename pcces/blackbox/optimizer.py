@@ -44,7 +44,7 @@ SMALL = 1000  # dimensions up to which more than one BLAS thread only gets in th
 
 
 class Optimizer:
-    """Minimise f(x) subject to c(x) <= 0 by asking for points and being told their noisy values.
+    """Minimise f(x) subject to c(x) <= 0 by ask and tell, from noisy values.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -77,7 +77,7 @@ class Optimizer:
         initial_data: Any = None,
         **options: Any,
     ):
-        """Many parameters: those of `minimize` that are not about how to evaluate, and `pcces.Options`."""
+        """Many parameters: those of `minimize` that do not concern the evaluation, and `pcces.Options`."""
         check_names(options, OWN)
         equalities = tuple(int(i) for i in equalities)
         linear = [linear] if isinstance(linear, scipy.optimize.LinearConstraint) else list(linear)
@@ -122,11 +122,11 @@ class Optimizer:
     # -- the loop ------------------------------------------------------------------------------------------------------
 
     def stop(self) -> str:
-        """Why the search is over, or an empty string (false) while it is not."""
+        """Why the search has ended, or an empty string (false) while it runs."""
         return self.state.message if self.state.phase == "done" else ""
 
     def finish(self) -> None:
-        """End the search here; what is left of the budget goes into the certificate."""
+        """End the search now. The rest of the budget is used for the certificate."""
         if self.state.phase not in ("certify", "done"):
             self._asked, self.parts = None, None
             with one_blas_thread():
@@ -136,9 +136,9 @@ class Optimizer:
                     desk.end(self.search, "stopped by the caller")
 
     def ask(self, count: int | None = None) -> Batch:
-        """All that can be evaluated in parallel now: samples, or repeats of trial point and incumbent alike; or, at any time,
-        so many points for as many free workers, while others are out. These may be fewer, and none, where the search has to
-        wait for what is out.
+        """All points that can be evaluated in parallel now. With `count`: that many points for free workers, at any time.
+
+        `ask(count)` may return fewer points, or none, if the search has to wait for points that were not told yet.
 
         >>> opt = Optimizer([1.0, 1.0], max_evaluations=60, rng=0)
         >>> first, second = opt.ask(3), opt.ask(1)
@@ -159,7 +159,7 @@ class Optimizer:
         if self.state.phase == "done":
             raise RuntimeError(f"the search is over ({self.state.message}); read .result")
         if self.state.desk is not None:
-            raise RuntimeError("points were asked for with ask(count): say how many are wanted now")
+            raise RuntimeError("ask(count) was used before: give the number of points now too")
         if self._asked is None:
             self._asked = PHASES[self.state.phase].ask(self.search)
         return self._asked
@@ -168,13 +168,13 @@ class Optimizer:
         if self.state.phase == "done":
             raise RuntimeError(f"the search is over ({self.state.message}); read .result")
         if count < 1:
-            raise ValueError(f"ask(count) wants at least 1, got {count}")
+            raise ValueError(f"ask(count) needs a count of at least 1, got {count}")
         if self.state.desk is None:
             if self._asked is not None:
-                raise RuntimeError("tell the batch that was asked for first: ask() and ask(count) do not mix")
+                raise RuntimeError("first tell the batch that was asked for: ask() and ask(count) do not mix")
             if self.search.population * self.space.n > LAZY_NUMBERS:
                 raise ValueError(
-                    f"ask(count) holds whole populations: {self.search.population} points with {self.space.n} numbers are too "
+                    f"ask(count) keeps whole populations in memory: {self.search.population} points with {self.space.n} numbers are too "
                     "many; use ask()"
                 )
             self.state.desk = Desk()
@@ -195,7 +195,7 @@ class Optimizer:
 
     @property
     def pending(self) -> list[Batch]:
-        """What was asked for and not told yet: batches, or what is left of them; also of a search that comes from a file."""
+        """The batches, or parts of batches, that were asked for but not told yet."""
         if self.state.desk is None:
             if self._asked is None and self.parts is None:
                 return []
@@ -210,13 +210,13 @@ class Optimizer:
     def tell(
         self, batch: Batch, f: Any, c: Any = None, rows: int | Sequence[int] | None = None, repeated: int = 0
     ) -> None:
-        """Report f (k,) and c (k, m) for the points of a batch, or for some `rows` of it; nan, inf or a number beyond 1e100 marks a
+        """Report f (k,) and c (k, m) for the points of a batch, or for some `rows` of it. nan, inf or a number beyond 1e100 marks a
         failed evaluation.
 
-        Of a batch that `ask()` gave, parts may be told in any order: the search goes on when all of it was, and does not
-        depend on the order. What `ask(count)` gave counts at once. `c` may be a dictionary: a name and k values a constraint.
-
-        `repeated`: how many evaluations were made again, because a worker died (`Evaluator.repeated`): they count, too.
+        Parts of a batch of `ask()` may be told in any order. The search continues when the batch is complete, and does not
+        depend on the order. Results for `ask(count)` count at once. `c` may be a dictionary with a name and k values for each
+        constraint. `repeated` is the number of evaluations that were repeated because a worker died (`Evaluator.repeated`). They
+        count too.
         """
         budget = self.state.budget
         budget.left -= repeated
@@ -234,7 +234,7 @@ class Optimizer:
             return
         asked = self._ask()
         if batch.number != asked.number:
-            raise ValueError(f"told batch {batch.number}, but batch {asked.number} is the one that was asked for last")
+            raise ValueError(f"batch {batch.number} was told, but batch {asked.number} was the last one asked for")
         k = len(asked)
         if chosen is None and self.parts is None:
             told = checked(self.search, f, c, k)
@@ -249,8 +249,8 @@ class Optimizer:
         self._take_in(asked, told)
 
     def add(self, points: Any, f: Any, c: Any = None) -> None:
-        """Report evaluations that were not asked for: f (k,) and c (k, m) of points that you chose. Models learn from them
-        (strategies without models do not); they do not count as evaluations of the budget, nor for the certificate.
+        """Report evaluations of your own points: f (k,) and c (k, m). Models learn from them. They do not count towards the budget,
+        and the certificate does not use them.
 
         >>> opt = Optimizer([1.0, 1.0], max_evaluations=60, rng=0)
         >>> opt.add([[0.0, 0.5], [0.5, 0.0]], [0.25, 0.25])
@@ -260,11 +260,11 @@ class Optimizer:
         if self.state.phase == "done":
             raise RuntimeError(f"the search is over ({self.state.message}); read .result")
         if self.state.desk is None and (self._asked is not None or self.parts is not None):
-            raise RuntimeError("tell the batch that was asked for first: the next one will know these evaluations")
+            raise RuntimeError("first tell the batch that was asked for; the next batch will use these evaluations")
         take_in(self.search, as_earlier(points, f, c, self.space.variables))
 
     def name_constraints(self, names: Sequence[str]) -> None:
-        """Say what the constraints are called, in their order: in messages, pictures and reports."""
+        """Give names to the constraints, in their order, for messages, pictures and reports."""
         constraints = self.state.constraints
         if names and constraints.given_names and sorted(names) != sorted(constraints.given_names):
             raise ValueError(
@@ -294,7 +294,7 @@ class Optimizer:
         assert self.state.desk is not None
         orders = [order for row in rows if (order := self.state.desk.find(batch.number, int(row))) is not None]
         if len(orders) < len(rows):
-            raise ValueError(f"batch {batch.number} has rows that were told already, or were never asked for")
+            raise ValueError(f"batch {batch.number} has rows that were already told or never asked for")
         told = checked(self.search, f, c, len(orders))
         outputs = as_rows(self.search, told)
         for order, row in zip(orders, outputs):
@@ -371,10 +371,10 @@ def _check_numbers(max_evaluations: Any, starts: int, confidence: float) -> None
 def _check_caution(space: Space, uses_models: bool, chosen: str) -> None:
     """A ValueError where the option `cautious` cannot work."""
     if space.rounds:
-        raise ValueError("cautious needs variables that can change a little: leave it out, or integers and choices")
+        raise ValueError("cautious needs continuous variables: leave out cautious, or integers and choices")
     if not uses_models:
         raise ValueError(
-            f"cautious needs models to tell what is safe: strategy 'model', or the default with at most {MODEL_DIMENSION} "
+            f"cautious needs a model: strategy 'model', or the default with at most {MODEL_DIMENSION} "
             f"variables; got {chosen} and {space.n} variables"
         )
 

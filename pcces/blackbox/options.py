@@ -36,7 +36,7 @@ COUNTS = ("population", "max_iterations", "samples_max")
 
 
 def _is_number(value: Any) -> bool:
-    """Also an infinite one, but none beyond what a search can hold."""
+    """Whether it is a number; it may be infinite, but not beyond what a search can hold."""
     size: Any = abs(value) if isinstance(value, Real) else math.nan
     return bool(size <= FARTHEST or size == math.inf)
 
@@ -58,13 +58,13 @@ def count(value: Any) -> Any:
 
 
 class TheoryWarning(UserWarning):
-    """The options chosen give up an assumption of the convergence theorem."""
+    """The chosen options break an assumption of the convergence theorem."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """Everything that can be tuned. Lengths (sigma0, ..) are in units of the variables' scale: the width of the bounds,
-    or max(1, |x0|) where there are none.
+    """All options of a search. Lengths (sigma0, ..) are in units of the scale of the variables: the width of the bounds,
+    or max(1, |x0|) without bounds.
 
     >>> Options(gamma=2.0).rule.shrink
     0.5
@@ -73,7 +73,7 @@ class Options:
     # Algorithm 1
     population: int | None = setting(
         None,
-        "points evaluated in an iteration, an even number, as directions come in mirrored pairs; None: by dimension",
+        "points per iteration; even, because directions come in mirrored pairs; None: by dimension",
         SOMETIMES,
     )
     sigma0: float = setting(0.15, "initial step size: larger to look further, smaller to stay near x0", SOMETIMES)
@@ -93,17 +93,17 @@ class Options:
     sigma_max: float = setting(0.5, "upper bound of sigma")
     d_max: float = setting(1e3, "upper bound of ||d_k||, the length of a direction")
     shaping: str = setting(
-        "standardised", "what fitness is turned into before it is weighted: raw, standardised or rank"
+        "standardised", "transformation of the fitness before it is weighted: raw, standardised or rank"
     )
     # What is asked for (pcces.limits)
     objective: Limit = setting(
         PLAIN, "what is minimised of f: its mean, a Quantile or a CVaR of pcces.limits", SOMETIMES, "Mean()"
     )
     limits: tuple[Limit, ...] | None = setting(
-        None, "what limits the constraints, one for each c (pcces.limits); None: the mean of each is at most 0", FIRST
+        None, "limits on the constraints, one for each c (pcces.limits); None: each mean is at most 0", FIRST
     )
     cautious: float | None = setting(
-        None, "evaluate only where the models say, with this probability, that the limits are kept", SOMETIMES
+        None, "evaluate only where the models predict, with this probability, that the limits hold", SOMETIMES
     )
     # Constraints
     eps_c: float = setting(0.0, "allowance eps_c sigma_k for each constraint during the search (Eq. 4)")
@@ -112,13 +112,13 @@ class Options:
         -1.0, "a point is accepted on c + z standard errors: above 0 is cautious, below 0 leaves it to the certificate"
     )
     restoration: str = setting(
-        "violation", "what an infeasible incumbent minimises: violation, or merit (f + rho violation)"
+        "violation", "the objective while the incumbent is infeasible: violation, or merit (f + rho violation)"
     )
     rho: float = setting(1.0, "weight of the violation where restoration is merit")
     anneal: tuple[float, int] | None = setting(None, "(extra allowance at the start, iterations until it is gone)")
     # Estimation
     deterministic: bool = setting(
-        False, "state that evaluations have no noise; otherwise noise is noticed when it shows", FIRST
+        False, "state that evaluations have no noise; otherwise noise is detected when it shows", FIRST
     )
     samples: int | str = setting(
         "race", "evaluations of each point N_k: a number, race (until the decision is clear) or accuracy (section 3.3's bound)",
@@ -131,25 +131,25 @@ class Options:
     eps_f: float = setting(
         0.25, "accuracy of f for samples=accuracy, in units of kappa (the theory requires eps_f < kappa / 4)"
     )
-    eps_v: float = setting(1.0, "accuracy of the violation, likewise")
-    p: float = setting(0.9, "probability that estimates are as accurate as that")
+    eps_v: float = setting(1.0, "accuracy of the violation, in the same units")
+    p: float = setting(0.9, "probability that estimates have this accuracy")
     failures: str | float = setting(
         "infeasible",
-        "what a failed evaluation is: infeasible (its point is), missing (it says nothing of its point), or the share of missing "
+        "meaning of a failed evaluation: infeasible (its point is), missing (it says nothing about its point), or the share of missing "
         "values that the certificate allows, such as 0.1",
         SOMETIMES,
     )
     # Certificate
     certify_share: float = setting(
-        0.3, "share of the budget that is kept for the fresh samples of the certificate", SOMETIMES
+        0.3, "share of the budget that is reserved for the fresh samples of the certificate", SOMETIMES
     )
     constraint_range: tuple[tuple[float, float], ...] | None = setting(
-        None, "(low, high) of each c, where you know them: the certificate is then guaranteed, not asymptotic", FIRST
+        None, "(low, high) of each c, if you know them: the certificate is then guaranteed, not asymptotic", FIRST
     )
     # Stopping
     max_iterations: int | None = setting(None, "upper bound of the iterations", SOMETIMES)
     sigma_stop: float = setting(1e-9, "a run has converged when sigma falls below this", SOMETIMES)
-    restarts: bool = setting(True, "spend what is left of the budget on runs from elsewhere", SOMETIMES)
+    restarts: bool = setting(True, "use the rest of the budget for runs from other points", SOMETIMES)
 
     def __post_init__(self) -> None:
         def need(good: bool, what: str) -> None:
@@ -269,7 +269,7 @@ def check_names(given: Iterable[str], own: Iterable[str] = ()) -> None:
     for name in given:
         if name == "noisy":
             raise TypeError(
-                "noisy is no option any more: noise is noticed whenever it shows; say deterministic=True if there is none"
+                "the option noisy no longer exists: noise is detected when it shows; say deterministic=True if there is none"
             )
         if name not in names:
             meant = ELSEWHERE.get(name)
@@ -337,10 +337,10 @@ def for_few(
         return None
     others = [f"{name}=" for name in given if name not in HONOURED]
     asked = (chosen.objective, *(chosen.limits or ()))
-    others += ["limits on something else than means"] * any(limit.kind != "mean" for limit in asked)
+    others += ["limits that are not on means"] * any(limit.kind != "mean" for limit in asked)
     others += ["equalities"] * equalities
     if strategy == "gp" and others:
-        raise ValueError(f"strategy 'gp' does not go with {', '.join(others)}: leave that out, or the strategy")
+        raise ValueError(f"strategy 'gp' cannot be combined with {', '.join(others)}: leave out one of them")
     if strategy != "gp" and (others or n > FEW_DIMENSION or max_evaluations > FEW):
         return None
     iterations = max(5.0, (1 - chosen.certify_share) * max_evaluations - 2 * n)
@@ -370,13 +370,11 @@ def lost_assumptions(options: Options) -> list[str]:
     """What the options give up of the theorem, in words."""
     lost = []
     if options.sigma_min > 0:
-        lost.append(f"sigma_min = {options.sigma_min:g}: with a floor sigma_k cannot go to zero (Corollary 1)")
+        lost.append(f"sigma_min = {options.sigma_min:g}: sigma_k then cannot go to zero (Corollary 1)")
     if options.shrink is not None and not math.isclose(options.shrink * options.gamma, 1.0):
         lost.append(f"shrink = {options.shrink:g} is not 1 / gamma = {1 / options.gamma:g} (Step 4)")
     if options.incumbent == "kept":
-        lost.append(
-            "incumbent = 'kept': the estimate of x_k is not renewed, so its error is the one it was accepted with (Assumption 3)"
-        )
+        lost.append("incumbent = 'kept': the estimate of x_k is not renewed and keeps its error (Assumption 3)")
     if isinstance(options.samples, int) and not options.deterministic:
         lost.append(
             f"samples = {options.samples}: a fixed N_k cannot follow sigma_k^-4, the accuracy is lost as sigma_k -> 0 (Assumption 3)"

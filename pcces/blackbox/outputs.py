@@ -28,7 +28,7 @@ def checked(search: Search, f: Any, c: Any, k: int) -> Told:
     """What was told of k evaluations as arrays; a ValueError says what is wrong with them."""
     f = within_reach(np.asarray(f, dtype=float))
     if f.shape != (k,):
-        raise ValueError(f"f must have shape ({k},), one value a point, got {f.shape}")
+        raise ValueError(f"f must have shape ({k},), one value per point, got {f.shape}")
     if c is None:
         return Told(f, None)
     boolean = np.asarray(c).dtype == bool
@@ -100,7 +100,7 @@ def _learn_constraints(search: Search, m: int, boolean: bool) -> None:
         raise ValueError(f"equalities {search.equalities} name constraints beyond the {m} given")
     equal = np.array([i % m for i in search.equalities], dtype=int)
     if limits is not None and any(limits[i] != Mean() for i in equal):
-        raise ValueError("an equality is one of means: leave its limit Mean()")
+        raise ValueError("an equality is about a mean: leave its limit Mean()")
     width = 1 + m + len(equal)
     state.constraints = Constraints(m, equal, state.constraints.given_names)
     state.noise = state.noise._replace(deviation=np.zeros(width), jump=np.zeros(width))
@@ -134,7 +134,7 @@ class Parts:
         """Take in some rows; a ValueError if one of them is there already."""
         again = rows[self.told[rows]]
         if len(again) or len(np.unique(rows)) < len(rows):
-            raise ValueError(f"row {int((*again, *rows)[0])} of the batch was told already: tell each evaluation once")
+            raise ValueError(f"row {int((*again, *rows)[0])} of the batch was already told: tell each evaluation once")
         if part.c is not None:
             if self.c is None:
                 self.c = np.full((len(self.f), part.c.shape[1]), np.nan)

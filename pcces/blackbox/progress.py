@@ -34,7 +34,7 @@ def _line(search: Search) -> str:
     if state.phase == "certify":
         return f"certifying candidate {len(state.test.candidates)}  {left}"
     if not np.isfinite(e.f):
-        return f"iteration {int(es.k)}  looking for a point that can be evaluated"
+        return f"iteration {int(es.k)}  searching for a point that can be evaluated"
     worst = f"  worst c {float(np.max(e.c)):.3g}" if e.c.size else ""
     feasible = "" if limits.broken(search, e) <= 0 else " (infeasible)"
     return f"iteration {int(es.k)}  f {float(e.f):.6g}{feasible}{worst}  sigma {float(es.sigma):.2g}  {left}"

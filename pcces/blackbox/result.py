@@ -1,4 +1,4 @@
-"""The answer: a SciPy OptimizeResult with a certificate, a history, and a picture."""
+"""The result: a SciPy OptimizeResult with a certificate, a history and a picture."""
 
 from __future__ import annotations
 
@@ -25,17 +25,19 @@ if TYPE_CHECKING:
 CERTIFIED, UNCERTIFIED, INFEASIBLE, RUNNING, NO_PROGRESS = 0, 1, 2, 3, 4
 LEAST_PROGRESS = 0.1, 1e-3  # of the spread of f over the first population, and of f at x0: less than both is none
 FOR_A_GUARANTEE = (
-    "state the constraint_range, a failure probability as its limit, or deterministic=True if there is no noise"
+    "state the constraint_range, limit a failure probability, or say deterministic=True if there is no noise"
 )
 
 
 class Result(OptimizeResult):
-    """x, fun, constr, success, status, message, nit, nfev, improvement, failures, violations, certificate, history,
-    evaluations, setting (variables and constraints, with their names), around (a model near the answer), rule; `plot()` draws the search, and `report()` writes a
-    page about it.
+    """The answer, its certificate, and the course of the search.
 
-    `status`: 0 certified (and only then `success`), 1 not certified, 2 no feasible point found, 3 not finished, 4 certified,
-    but no better than x0.
+    Attributes: x, fun, constr, success, status, message, nit, nfev, improvement, failures, violations, certificate, history,
+    evaluations, setting (variables and constraints with their names), around (a model near the answer), rule.
+    `plot()` draws the search, and `report()` writes a page about it.
+
+    `status`: 0 certified (only then `success` is True), 1 not certified, 2 no feasible point found, 3 not finished,
+    4 certified, but no better than x0.
     """
 
     @property
@@ -50,10 +52,10 @@ class Result(OptimizeResult):
         return plot_search(self, path)
 
     def report(self, path: str | Path, optimum: float | None = None) -> Path:
-        """Write the search as one HTML page that works offline: certificate, answer, curves.
+        """Write one HTML page about the search that works offline: certificate, answer, curves.
 
-        Where the least feasible value of f is known, `optimum` adds the trace of the Lyapunov function of Theorem 1
-        (`pcces.core.theory`), from the estimates of f.
+        If the smallest feasible value of f is known, pass it as `optimum`: the page then also shows the Lyapunov function of
+        Theorem 1 (`pcces.core.theory`), computed from the estimates of f.
 
         >>> import tempfile
         >>> import pcces
@@ -68,7 +70,7 @@ class Result(OptimizeResult):
 
 
 def make_result(search: Search, evaluations: Evaluations) -> Result:
-    """Read the answer off a search."""
+    """The answer of a search."""
     state, test = search.state, search.state.test
     z, e = state.run.es.x, state.run.incumbent.estimate
     certificate = _certificate(state, search.confidence, search.options.failure_limit)
@@ -102,7 +104,7 @@ def make_result(search: Search, evaluations: Evaluations) -> Result:
 
 
 class Improvement(NamedTuple):
-    """By how much f is lower at the answer than at x0, and the standard error of that."""
+    """The decrease of f from x0 to the answer, and its standard error."""
 
     value: float
     error: float
@@ -112,7 +114,7 @@ class Improvement(NamedTuple):
 
 
 def _improvement(search: Search, z: np.ndarray, fun: float) -> Improvement:
-    """From fresh samples of the answer where there are any: what else is known of it was chosen because it is low."""
+    """From fresh samples of the answer, if there are any. Earlier estimates are too low: the answer was chosen because of them."""
     state, first = search.state, search.state.first
     if first.n == 0 or not math.isfinite(first.f) or not math.isfinite(fun):
         return Improvement(math.nan, math.nan)
@@ -126,9 +128,9 @@ def _improvement(search: Search, z: np.ndarray, fun: float) -> Improvement:
 
 
 def _no_progress(search: Search, improvement: Improvement) -> bool:
-    """Whether the budget went by without a point that is better than x0, which was feasible. A search that converged may
-    have begun at the optimum, and the best of earlier data may be hard to better; but under noise, and without models, steps shrink to nothing also where trials are too noisy to be
-    accepted."""
+    """Whether x0 was feasible and the search found no better point. A search that converged may have started at the
+    optimum, and the best of earlier data may be hard to improve. But under noise and without models, steps also shrink to
+    nothing because trials are too noisy to be accepted."""
     state = search.state
     informed = search.archive is not None or state.noise.present is False
     if state.from_data or (informed and state.converged) or not math.isfinite(improvement.value):
@@ -139,19 +141,19 @@ def _no_progress(search: Search, improvement: Improvement) -> bool:
 
 
 class Violations(NamedTuple):
-    """How often and how far evaluations were over their limits, wherever they were made."""
+    """How many evaluations of the search exceeded a limit, and by how much."""
 
-    evaluations: int  # with a value over its limit; equalities do not count
+    evaluations: int  # with a value above its limit; equalities do not count
     share: float  # of those that did not fail
-    worst: tuple[float, ...]  # by how much at most, for each constraint; 0 where it never was
+    worst: tuple[float, ...]  # the largest excess of each constraint; 0 if there was none
     names: tuple[str, ...] = ()  # of the constraints
 
     def __str__(self) -> str:
         if not self.evaluations:
-            return "no evaluation was over a limit"
+            return "no evaluation was above a limit"
         i = int(np.argmax(self.worst))
         return (
-            f"{self.evaluations} evaluations ({100 * self.share:.3g} %) were over a limit, by at most "
+            f"{self.evaluations} evaluations ({100 * self.share:.3g} %) were above a limit, by at most "
             f"{self.worst[i]:.3g} ({called(i, self.names)})"
         )
 
@@ -182,7 +184,7 @@ def _certificate(state: SearchState, confidence: float, failure_limit: float | N
 
 
 def _user_constraints(constraints: Constraints, values: np.ndarray, tolerance: float) -> np.ndarray:
-    """What is limited, in the order the user gave it; an equality's value, not its pair of inequalities."""
+    """The constraints in the user's order; for an equality its value, not its pair of inequalities."""
     if constraints.number <= 0 or len(values) < 2:
         return np.zeros(0)
     by_constraint, others = constraints.by_user(values[1:]), constraints.number - len(constraints.equal)
@@ -191,7 +193,7 @@ def _user_constraints(constraints: Constraints, values: np.ndarray, tolerance: f
 
 
 def _around(search: Search, evaluations: Evaluations, setting: Setting, z: np.ndarray) -> Surroundings:
-    """All that a model of the surroundings of the answer needs, and no more: so that results can be pickled."""
+    """What a model near the answer needs, and no more, so that results can be pickled."""
     state, known = search.state, search.state.constraints
     shift, margins = np.zeros(1 + max(known.number, 0)), np.zeros(max(known.number, 0))
     if known.number > 0 and state.noise.deviation.size > 1:
@@ -214,20 +216,21 @@ def _verdict(
     failures = f"; {violations}{failures}" if violations.evaluations else failures
     if search.options.deterministic and state.noise.present:
         failures = f"; evaluations were stated to have no noise, but differ at the same point{failures}"
+    words = certificate.sentence(search.options.limits or ())
     if state.phase != "done":
         return RUNNING, "still running"
     if certificate.holds and _no_progress(search, improvement):
         gained = (
-            f"f is lower than at x0 by {improvement} only"
+            f"f is only {improvement} lower than at x0"
             if improvement.value > 0
             else "no better point than x0 was found"
         )
         return NO_PROGRESS, (
-            f"no progress: {gained}; give more evaluations, start elsewhere, or scale f so that its noise is small beside "
-            f"what can be gained; {certificate}; {state.message}{failures}"
+            f"no progress: {gained}; give more evaluations, start elsewhere, or reduce the noise of f compared with the possible "
+            f"gain. {words}. The search ended: {state.message}{failures}"
         )
     if certificate.holds:
-        return CERTIFIED, f"{certificate}; {state.message}{failures}"
+        return CERTIFIED, f"{words}. The search ended: {state.message}{failures}"
     if not np.isfinite(fun):
         return INFEASIBLE, f"no point could be evaluated without failing; start elsewhere{failures}"
     if state.constraints.number > 0 and (answer.samples == 0 or answer.broken > 0):
@@ -236,17 +239,19 @@ def _verdict(
         i = int(np.argmax(excess))
         if excess[i] > 0:
             return INFEASIBLE, (
-                f"no feasible point was found: {called(i, known.names)} is still violated by about {excess[i]:.3g}; the least "
-                "violating point is returned; start closer to feasibility, widen the bounds, or give more evaluations"
+                f"no feasible point was found: {called(i, known.names)} is still violated by about {excess[i]:.3g}; the point with "
+                "the least violation is returned; start closer to feasibility, widen the bounds, or give more evaluations"
                 f"{failures}"
             )
     hint = "give more evaluations, or a larger certify_share"
     if "dependent" in certificate.method:
-        hint = "evaluations seem to depend on each other, as noise that lasts or a drift does: make them independent, or give more"
+        hint = (
+            "evaluations seem to depend on each other (lasting noise or a drift): make them independent, or give more"
+        )
     if certificate.fails_too_often and certificate.bounds_hold:
         hint += ", or allow more failures"
     if budget.failures and not search.options.missing:
-        hint += "; if evaluations fail at random, wherever they are, say failures='missing'"
+        hint += "; if evaluations fail at random, and not because of their point, say failures='missing'"
     if "repeats" in certificate.method:
         hint = "say deterministic=True if there is no noise, or give the constraint_range"
-    return UNCERTIFIED, f"{certificate}; the point looks feasible but could not be certified: {hint}{failures}"
+    return UNCERTIFIED, f"{words}; the point looks feasible but could not be certified: {hint}{failures}"

@@ -1,4 +1,4 @@
-"""Where the user's functions run: here, on workers of our own, on an executor, or through a map.
+"""The user's functions run here, on our workers, on an executor, or through a map.
 
 A runner evaluates a list of points at once (`map`), or takes one point at a time and says which are done (`submit`, `collect`).
 """
@@ -106,13 +106,11 @@ class Mapped(Here):
 
     def submit(self, call: Call) -> int:
         """A map hands out everything at once."""
-        raise TypeError(
-            "asynchronous=True needs workers that take one evaluation at a time: an integer, or an executor"
-        )
+        raise TypeError("asynchronous=True needs an integer or an executor as workers")
 
 
 class OnExecutor:
-    """On an executor of the user's."""
+    """Evaluation on the user's executor."""
 
     def __init__(self, functions: UserFunctions, executor: Executor):
         from pcces.engines.processes import cores
@@ -147,7 +145,7 @@ class OnExecutor:
 
 
 class OnPool:
-    """On workers of our own: processes of this machine, or actors of a Ray cluster."""
+    """Evaluation on our workers: processes of this machine, or actors of a Ray cluster."""
 
     def __init__(self, functions: UserFunctions, pool: Pool):
         self.functions, self.pool = functions, pool
@@ -256,7 +254,7 @@ def _make_pool(
         pickle.dumps(recipe)
     except Exception as error:
         raise TypeError(
-            f"workers={workers} needs functions that can be sent to other processes ({error}); define them at the top "
+            f"workers={workers} needs functions that can be pickled ({error}); define them at the top "
             "of a module, or pass a concurrent.futures.ThreadPoolExecutor as workers"
         ) from error
     from pcces.engines.processes import (  # with multiprocessing behind it: only for those who want it

@@ -69,7 +69,7 @@ class Search:
         return self.state.few
 
     def hand_over(self) -> None:
-        """From here on there are evaluations enough for the quadratic model and the strategy, which know all of them."""
+        """Switch to the quadratic model and the strategy, which get all evaluations so far."""
         state, self.posterior = self.state, None
         assert self.later is not None
         self.options, self.rule = self.later, self.later.rule
@@ -130,7 +130,7 @@ class Search:
         elif state.phase == "certify":
             state.phase = "done"
         elif not self.can_go_on():
-            self.end(f"the search has used its share of {self.max_evaluations} evaluations")
+            self.end(f"its share of the {self.max_evaluations} evaluations is used")
         elif (state.surprise or (self.few and state.noise.present is None)) and self._stands():
             state.surprise, state.phase = False, "start"  # where repeated evaluations show how much noise there is
         elif options.max_iterations is not None and int(state.run.es.k) >= options.max_iterations:
@@ -180,7 +180,7 @@ class Search:
             run.es = run.es._replace(sigma=np.asarray(1.5 * max(float(run.es.sigma_es), 1e-4)))
             run.stalls += 1
         long = budget.evaluations - run.start > 0.25 * (self.max_evaluations - self.reserve())
-        return "noise hides what is left to gain" if run.stalls >= 5 and long else ""
+        return "the remaining gain is smaller than the noise" if run.stalls >= 5 and long else ""
 
     def _another_run(self) -> bool:
         """Keep the end of this run and begin another one elsewhere, if that is wanted and affordable."""

@@ -1,4 +1,4 @@
-"""Where x may go: bounds and linear sets kept by projection (Remark 1), and the scaling of the variables.
+"""The feasible region of x: bounds and linear sets kept by projection (Remark 1), and the scaling of the variables.
 
 The search works on z = (x - origin) / scale: the unit box where the bounds are finite. Objective and constraints are
 only ever called at `to_x(z)`, which lies within the bounds to the last bit.
@@ -65,7 +65,7 @@ class Space:
             width = np.where(finite & (self.upper > self.lower), self.upper - self.lower, np.maximum(np.abs(x0), 1.0))
         self.scale = np.broadcast_to(width if scale is None else np.asarray(scale, dtype=float), x0.shape)
         if np.any(~(self.scale <= FARTHEST) | (self.scale <= 0)):
-            raise ValueError("scale must hold positive numbers: the typical size of a change in each variable")
+            raise ValueError("scale must have positive numbers: the typical size of a change in each variable")
         self.scale = self.scale.astype(self.dtype)
         self.origin = np.where(finite, self.lower, x0).astype(self.dtype)
         self.bounded = bool(np.any(np.isfinite(self.lower) | np.isfinite(self.upper)))
@@ -141,7 +141,7 @@ class Space:
         return np.clip(x, self.lower, self.upper) if self.bounded else x
 
     def project(self, z: np.ndarray) -> np.ndarray:
-        """The nearest point (or points, one a row) inside bounds and linear constraints, with what must be whole rounded."""
+        """The nearest point (or points, one per row) inside bounds and linear constraints, with what must be whole rounded."""
         return self.rounded(self.inside(z))
 
     def rounded(self, z: np.ndarray) -> np.ndarray:
@@ -166,9 +166,9 @@ def _numbers(x0: Any) -> np.ndarray:
     if x0.dtype not in (np.float32, np.float64):
         x0 = x0.astype(float)
     if not np.all(np.isfinite(x0)):
-        raise ValueError(f"x0 holds nan or inf at position {int(np.flatnonzero(~np.isfinite(x0))[0])}")
+        raise ValueError(f"x0 has nan or inf at position {int(np.flatnonzero(~np.isfinite(x0))[0])}")
     if np.any(np.abs(x0) > FARTHEST):
-        raise ValueError(f"x0 holds numbers beyond {FARTHEST:g}, whose squares nothing can hold: give other units")
+        raise ValueError(f"x0 has numbers beyond {FARTHEST:g}, whose squares overflow: use other units")
     return x0
 
 
@@ -210,5 +210,5 @@ def _read_bounds(bounds: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
         low, high = zip(*map(interval, pairs))
     lower, upper = (np.array(np.broadcast_to(np.asarray(side, dtype=float), n)) for side in (low, high))
     if np.any(np.isnan(lower) | np.isnan(upper)):
-        raise ValueError("bounds hold nan; use -inf, inf or None for a side that is open")
+        raise ValueError("bounds contain nan; use -inf, inf or None for an open side")
     return np.where(lower < -FARTHEST, -np.inf, lower), np.where(upper > FARTHEST, np.inf, upper)

@@ -136,7 +136,7 @@ class Trial:
 
 
 class End(NamedTuple):
-    """Where a run ended: enough to take it up again for the certificate."""
+    """The end of a run, with what the certificate needs of it."""
 
     x: np.ndarray
     estimate: Estimate

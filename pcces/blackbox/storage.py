@@ -110,7 +110,7 @@ def _restored(kind: type[Optimizer], arrays: dict[str, np.ndarray], data: dict[s
 def arguments(optimizer: Optimizer) -> dict[str, Any]:
     """What the optimizer was asked for, as plain data."""
     if optimizer.given["strategy"] is None:
-        raise ValueError("only strategies given by name can be saved")
+        raise ValueError("a search can only be saved if its strategy is given by name")
     search, space, scale = optimizer.search, optimizer.space, optimizer.given["scale"]
     bounds: Any
     if space.variables is not None:

@@ -18,7 +18,7 @@ class Real:
 
 @dataclass(frozen=True)
 class Integer:
-    """A whole number from `low` to `high`; with `log=True` steps are relative to its size.
+    """An integer from `low` to `high`. With `log=True` steps are relative to its size.
 
     >>> import pcces
     >>> res = pcces.minimize(lambda x: (x[0] - 3.2) ** 2, [8], bounds=[pcces.Integer(0, 9)], max_evaluations=200, rng=0)
@@ -66,7 +66,7 @@ class Log:
 
 @dataclass(frozen=True, init=False)
 class Choice:
-    """One of a few things that have no order.
+    """One of several options without an order.
 
     >>> import pcces
     >>> def fun(x):

@@ -16,10 +16,10 @@ from pcces.cli.command import Command
 from pcces.cli.ending import ending
 
 app = typer.Typer(
-    help="Train policies that keep their cost limits, and know how sure that is.",
+    help="Train policies under cost limits, and certify that they keep them.",
     epilog=(
         "Exit codes: 0 done, and certified (or there are no limits); 1 done, but not certified; 2 the request cannot be met; 3 the work failed "
-        "(a full disk, no workers, a fault of ours); 130 interrupted."
+        "(a full disk, no workers, a bug of pcces); 130 interrupted."
     ),
     no_args_is_help=True,
     add_completion=False,

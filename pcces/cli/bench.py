@@ -40,16 +40,20 @@ def bench(
     algorithm: AlgorithmName = None,
     preset: PresetName = None,
     population: Population = None,
-    seeds: Annotated[int, typer.Option(help="So many at once.")] = 1,
+    seeds: Annotated[int, typer.Option(help="Number of seeds that are trained at once.")] = 1,
     engine: Annotated[
         list[str] | None,
-        typer.Option(show_default="device for tasks in JAX, else local", help="device, local or ray; once for each."),
+        typer.Option(
+            show_default="device for tasks in JAX, else local", help="device, local or ray. Repeat it to compare."
+        ),
     ] = None,
     workers: Annotated[
         list[int] | None,
-        typer.Option(show_default="one a core", help="How many, for the engines local and ray; once for each number."),
+        typer.Option(
+            show_default="one per core", help="Number of workers, for the engines local and ray. Repeat it to compare."
+        ),
     ] = None,
-    seconds: Annotated[float, typer.Option(help="How long to time each, after its first iteration.")] = 5.0,
+    seconds: Annotated[float, typer.Option(help="Seconds to time each, after its first iteration.")] = 5.0,
     iterations: Annotated[int, typer.Option(help="Length of the training whose duration is predicted.")] = 300,
     threshold: Threshold = None,
     cost: CostAddress = None,
@@ -58,10 +62,10 @@ def bench(
     set_: Further = None,
     as_json: Json = False,
 ) -> None:
-    """Time training on this machine: which engine, how many workers, how long it will take.
+    """Measure the speed of training on this machine, by engine and number of workers.
 
-    Of the first iterations; episodes may get longer, or shorter, while policies learn. Steps are those of episodes that
-    had not ended. Costs without a limit of their own count as limited: it takes as long.
+    It times the first iterations. Episodes may get longer or shorter while a policy learns. Steps after the end of an episode
+    do not count. Costs without a limit are treated as limited, which takes the same time.
 
     \b
     pcces bench CartSafe-v0
@@ -101,4 +105,4 @@ def bench(
         name = speed.engine if speed.workers is None else f"{speed.engine} x{speed.workers}"
         whole = duration(speed.first + (iterations - 1) * speed.iteration)
         rows.append([name, duration(speed.first), f"{1e3 * speed.iteration:.3g} ms", f"{speed.steps:,.0f}", whole])
-    print_table(["engine", "first iteration", "an iteration", "steps/s", f"{iterations} iterations"], rows)
+    print_table(["engine", "first iteration", "iteration", "steps/s", f"{iterations} iterations"], rows)

@@ -1,4 +1,4 @@
-"""`pcces certify`: a policy put to the test again."""
+"""`pcces certify`: a new certificate for a policy."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ def certify(
         int | None, typer.Option(min=2, show_default="as many as the run's own certificate took")
     ] = None,
     confidence: Annotated[float, typer.Option(help="Between 0 and 1.")] = 0.95,
-    seed: Annotated[int, typer.Option(help="Another seed plays other episodes.")] = 2_000_000,
+    seed: Annotated[int, typer.Option(help="Seed of the episodes.")] = 2_000_000,
     greedy: Greedy = False,
     engine: OtherEngine = None,
     modules: Modules = None,
     cost: CostAddress = None,
     as_json: Json = False,
 ) -> None:
-    """Put a run's policy to the test again.
+    """Certify the policy of a run again.
 
-    Other fresh episodes decide; the run's own certificate stays as it is. Exit code 1 if it does not hold.
+    New fresh episodes decide. The certificate of the run does not change. The exit code is 1 if the new one does not hold.
 
     \b
     pcces certify runs/CartSafe-v0/pcces-default-seed0 --episodes 10000 --confidence 0.99
@@ -60,6 +60,6 @@ def certify(
     for run in failed:
         if run.keeps_limits():
             more = 4 * run.final["episodes"]
-            say(f"{printable(run.path)}: the means keep their limits; more episodes may show it: --episodes {more}")
+            say(f"{printable(run.path)}: the means keep their limits; more episodes may certify it: --episodes {more}")
     if failed:
         raise typer.Exit(NOT_CERTIFIED)

@@ -58,7 +58,7 @@ class Command(TyperCommand):
             raise typer.Exit(REFUSED) from None
         for each, count in Counter(each.opts[0] for each in order).items():
             if each in ONCE and count > 1:  # of others the last one counts
-                say(f"error: {each} is given {count} times; give it once: it holds for every cost")
+                say(f"error: {each} is given {count} times; give it once, it applies to every cost")
                 raise typer.Exit(REFUSED)
         return super().parse_args(ctx, args)
 

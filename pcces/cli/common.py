@@ -23,8 +23,8 @@ from pcces.rl.run import Run
 from pcces.support.jsonable import to_json
 from pcces.support.text import printable, suggestion
 
-Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
-RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.", show_default=False)]
+Json = Annotated[bool, typer.Option("--json", help="Write one JSON object to standard output.")]
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.", show_default=False)]
 RunFolders = Annotated[
     list[Path],
     typer.Argument(metavar="RUN...", help="Folders of runs, or of several seeds together.", show_default=False),
@@ -33,21 +33,27 @@ RunFolders = Annotated[
 TaskName = Annotated[
     str, typer.Argument(metavar="TASK", help="One of `pcces envs`, or any Gymnasium id.", show_default=False)
 ]
-AlgorithmName = Annotated[str | None, typer.Option(show_default="pcces", help=f"What trains: {', '.join(ALGORITHMS)}.")]
+AlgorithmName = Annotated[
+    str | None, typer.Option(show_default="pcces", help=f"The algorithm: {', '.join(ALGORITHMS)}.")
+]
 PresetName = Annotated[
     str | None,
     typer.Option(
-        show_default="default", help="Its settings: default, or for pcces also paper (as we read it) and paper-literal."
+        show_default="default",
+        help="Settings to start from: default; for pcces also paper (as we read it) and paper-literal.",
     ),
 ]
 Population = Annotated[
     int | None,
     typer.Option(
-        show_default="40", help="Policies tried in an iteration of openes, asebo and the presets paper; even."
+        show_default="40", help="Policies per iteration, for openes, asebo and the presets of the paper. Must be even."
     ),
 ]
 Further = Annotated[
-    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Any further setting, as often as needed.")
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="NAME=VALUE", help="Any other setting (`pcces settings` lists them). Can be repeated."
+    ),
 ]
 CostAddress = Annotated[
     str | None,
@@ -55,17 +61,17 @@ CostAddress = Annotated[
         "--cost",
         metavar="MODULE:FUNCTION",
         show_default=False,
-        help="cost(observation, action, info), where a simulator gives no costs.",
+        help="Function cost(observation, action, info), if the simulator reports no costs.",
     ),
 ]
-Greedy = Annotated[bool, typer.Option("--greedy", help="Always the likeliest action, instead of drawing it.")]
+Greedy = Annotated[bool, typer.Option("--greedy", help="Always take the likeliest action instead of drawing one.")]
 Modules = Annotated[
     list[str] | None,
     typer.Option(
         "--import",
         metavar="MODULE",
         show_default=False,
-        help="Where a task of your own is registered; MODULE:NAME, if the task is what this module has by that name.",
+        help="The module that registers your own task; or MODULE:NAME, if NAME is the task itself.",
     ),
 ]
 EnvArgs = Annotated[
@@ -74,46 +80,46 @@ EnvArgs = Annotated[
         "--env-arg",
         metavar="NAME=VALUE",
         show_default=False,
-        help="What the environment is made with, such as gravity=9.0; as often as needed.",
+        help="Argument of the environment's constructor, such as gravity=9.0. Can be repeated.",
     ),
 ]
 MaxSteps = Annotated[
     int | None,
     typer.Option(
-        show_default="the task's own", help="The most steps of an episode; needed where the task has no limit."
+        show_default="the task's own", help="Maximum steps of an episode. Needed if the task has no time limit."
     ),
 ]
 Threshold = Annotated[
     list[float] | None,
-    typer.Option(metavar="NUMBER", help="The most an episode may cost on average; once for each of the task's costs."),
+    typer.Option(metavar="NUMBER", help="Limit on the mean cost of an episode. Repeat it for each cost of the task."),
 ]
 OtherEngine = Annotated[
     str | None,
     typer.Option(
         "--engine",
         show_default="where it was trained",
-        help="Where to play: local for the simulator behind a task in JAX.",
+        help="Where episodes run: local uses the simulator behind a task in JAX.",
     ),
 ]
 Over = Annotated[
-    str, typer.Option(metavar="AXIS", help="What curves are drawn over: iteration, steps (of the environment) or time.")
+    str, typer.Option(metavar="AXIS", help="The horizontal axis: iteration, steps (of the environment) or time.")
 ]
 Init = Annotated[
     Path | None,
     typer.Option(
         metavar="RUN",
         show_default=False,
-        help="Begin with the policy of a finished run, instead of a random one: its folder.",
+        help="Folder of a finished run. Training starts from its policy instead of a random one.",
     ),
 ]
 EventFiles = Annotated[
-    bool, typer.Option("--tensorboard", help="Write event files for TensorBoard, too: --track tensorboard.")
+    bool, typer.Option("--tensorboard", help="Write event files for TensorBoard; the same as --track tensorboard.")
 ]
 Track = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME", show_default=False,
-        help=f"Follow the training there, too: {', '.join(HOMES)} (the extras of these names); as often as needed.",
+        help=f"Also send the curves to one of {', '.join(HOMES)} (needs the extra of this name). Can be repeated.",
     ),
 ]  # fmt: skip
 
@@ -318,7 +324,7 @@ def announce(data: dict[str, Any], as_json: bool) -> None:
 
 
 def show(data: Any) -> None:
-    """One JSON object on standard output."""
+    """Write one JSON object to standard output."""
     tell(to_json(data))
 
 

@@ -1,4 +1,4 @@
-"""What a training ends with on the command line: certificates in words, advice, and the exit code."""
+"""The end of a training on the command line: certificates as text, advice, and the exit code."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def conclude(runs: Sequence[Run], folder: Path, as_json: bool) -> None:
 
 
 def advice(runs: Sequence[Run]) -> list[str]:
-    """What a person may want to do about the certificates."""
+    """Advice about the certificates."""
     said = []
     for run in runs:
         seed = f"seed {run.config['seed']}: " if len(runs) > 1 else ""
@@ -51,8 +51,8 @@ def advice(runs: Sequence[Run]) -> list[str]:
     whose = "" if len(runs) == 1 else f" of seeds {', '.join(str(run.config['seed']) for run in bad)}"
     if any(run.final.get("failed_episodes") for run in bad):
         said.append(
-            f"not certified: fresh episodes of the policy{whose} failed; the log names the error and the seeds that bring it"
-            " back (docs/how-to/simulator.md). If failures become rarer (failed_episodes in metrics.csv), train longer (--iterations)"
+            f"not certified: fresh episodes of the policy{whose} failed; the log names the error and the seeds that"
+            " reproduce it (docs/how-to/simulator.md). If failures become rarer (failed_episodes in metrics.csv), train longer (--iterations)"
         )
     elif bad:
         said.append(
@@ -62,8 +62,8 @@ def advice(runs: Sequence[Run]) -> list[str]:
         said += dict.fromkeys(w for run in runs if run.certificate is not None and (w := run.certificate.warning()))
     if any(run.certificate is not None and "t" in run.certificate.methods and run.problem.cost_names for run in runs):
         said.append(
-            "a t bound trusts that these episodes show how costs vary; if rare ones may be much larger, say what a step can"
-            " cost at least and at most (--cost-bounds 0,1; in a task of your own, its cost_bounds), and the bound holds for any costs"
+            "a t bound assumes that these episodes show how much costs vary; if rare costs may be much larger, give the range of"
+            " a step's cost (--cost-bounds 0,1; for a task of your own its cost_bounds), and the certificate is guaranteed"
         )
     return said
 

@@ -1,7 +1,7 @@
-"""How a command ends: its results on standard output, everything else on standard error, and an exit code that says which.
+"""The end of a command: results on standard output, everything else on standard error, and an exit code.
 
-0 all is well, and policies are certified or have no limits; 1 the work is done, but a policy is not certified; 2 the request
-cannot be met; 3 the work failed, for the disk is full, a worker cannot start, or by a fault of ours; 130 interrupted.
+0 done, and certified or without limits; 1 done, but not certified; 2 the request cannot be met; 3 the work failed (a full disk,
+a worker that cannot start, a bug of pcces); 130 interrupted.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _results: _Results | None = None  # of the command that runs
 
 
 def tell(line: str) -> None:
-    """A line of the results; those of a command are written when it ends."""
+    """Add a line to the results, which are written at the end of the command."""
     if _results is None:
         typer.echo(line)
     else:
@@ -82,7 +82,7 @@ def _written(lines: list[str], code: int) -> int:
         if lines:
             typer.echo("\n".join(lines))
     except BrokenPipeError:
-        say("standard output was closed before all was written")
+        say("standard output was closed before everything was written")
     except (OSError, ValueError) as error:  # ValueError: it is closed
         say(f"error: the results cannot be written to standard output ({in_words(error)})")
         return FAILED
@@ -90,7 +90,7 @@ def _written(lines: list[str], code: int) -> int:
 
 
 def in_words(error: BaseException) -> str:
-    """What went wrong, in one line.
+    """The error in one line.
 
     >>> in_words(OSError(errno.ENOSPC, "No space left on device", "run/metrics.csv"))
     'the disk is full: run/metrics.csv could not be written'
@@ -110,7 +110,7 @@ def in_words(error: BaseException) -> str:
 
 @contextmanager
 def refusing() -> Iterator[None]:
-    """What a person got wrong is one line and exit code 2."""
+    """A mistake of the user gives one line and exit code 2."""
     try:
         yield
     except (ValueError, TypeError, OSError, ImportError) as error:

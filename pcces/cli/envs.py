@@ -19,10 +19,10 @@ from pcces.envs.velocity import velocity_simulator
 def envs(as_json: Json = False) -> None:
     """List the tasks.
 
-    Actions, size of the observation, steps, costs with their thresholds, bounds of the entropy. Point.. and Car.. are
-    navigation tasks on MuJoCo (the extra safety); most of them are there in JAX, too (--engine device). ..Velocity-v1 are
-    MuJoCo's robots with a limit on their speed, SafetyHopperVelocity-v1 and so on for Safety-Gymnasium.
-    Anything else that gymnasium.make knows can be trained as well: PyBullet's HopperBulletEnv-v0 (the extra bullet), say.
+    The columns are the actions, the size of the observation, the steps per episode, the costs with their thresholds, and the
+    bounds of the entropy. Point.. and Car.. are navigation tasks on MuJoCo (extra safety); most of them also run in JAX
+    (--engine device). ..Velocity-v1 are MuJoCo robots with a speed limit, as in Safety-Gymnasium. You can train on any other
+    environment of gymnasium.make too, such as HopperBulletEnv-v0 (extra bullet).
 
     \b
     pcces envs

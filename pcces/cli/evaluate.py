@@ -24,7 +24,7 @@ from pcces.rl.seeds import checked_seed
 def evaluate(
     paths: RunFolders,
     episodes: Annotated[int, typer.Option(min=2)] = 1000,
-    seed: Annotated[int, typer.Option(help="Another seed plays other episodes.")] = 1_000_000,
+    seed: Annotated[int, typer.Option(help="Seed of the episodes.")] = 1_000_000,
     greedy: Greedy = False,
     engine: OtherEngine = None,
     modules: Modules = None,

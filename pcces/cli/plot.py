@@ -23,7 +23,7 @@ def plot(
 ) -> None:
     """Draw the curves of runs on one task.
 
-    Seeds become a mean with a band of one standard deviation, other differences lines of their own.
+    Several seeds are drawn as a mean with a band of one standard deviation. Other runs are separate lines.
 
     \b
     pcces plot runs/CartSafe-v0/pcces-*
@@ -35,9 +35,7 @@ def plot(
         runs = loaded(paths, modules)
         names = sorted({run.config["task"] for run in runs})
         if len(names) > 1:
-            raise ValueError(
-                f"a picture shows one task, these runs are of {', '.join(names)}; `pcces report` takes all"
-            )
+            raise ValueError(f"a picture shows one task, but these runs are of {', '.join(names)}; use `pcces report`")
         if not any(run.metrics.get("iteration") for run in runs):
             raise ValueError("there is nothing to draw yet: no iteration is finished")
         path = out or together(paths) / "curves.png"

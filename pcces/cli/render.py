@@ -15,13 +15,13 @@ from pcces.support.files import check_writable
 def render(
     path: RunFolder,
     out: Annotated[Path | None, typer.Option(show_default="RUN/policy.gif", help="The animation.")] = None,
-    seed: Annotated[int, typer.Option(help="Another episode.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the episode.")] = 0,
     greedy: Greedy = False,
     modules: Modules = None,
     cost: CostAddress = None,
     as_json: Json = False,
 ) -> None:
-    """Film one episode of a run's policy (GIF).
+    """Write an animation of one episode (GIF).
 
     \b
     pcces render runs/CartSafe-v0/pcces-default-seed0 --seed 7
@@ -31,7 +31,7 @@ def render(
     with refusing():
         runs = playable([path], modules, cost)
         if len(runs) > 1:
-            raise ValueError(f"{path} holds {len(runs)} runs: give one of them, such as {runs[0].path}")
+            raise ValueError(f"{path} has {len(runs)} runs: give one of them, such as {runs[0].path}")
         target = out or path / "policy.gif"
         if target.suffix != ".gif":
             raise ValueError(f"the animation must be a .gif, got {target}")

@@ -31,12 +31,13 @@ def report(
         Path | None, typer.Option(show_default="RUN/report.html", help="The page, or a folder for it.")
     ] = None,
     figures: Annotated[
-        Path | None, typer.Option(help="Draw its curves into this folder, too, as PNG and PDF.", show_default=False)
+        Path | None, typer.Option(help="Also write the curves to this folder, as PNG and PDF.", show_default=False)
     ] = None,
     optimum: Annotated[
         float | None,
         typer.Option(
-            help="Of a search: the least feasible value of f, for the theory's Lyapunov function.", show_default=False
+            help="For a search: the smallest feasible value of f, to draw the Lyapunov function of the theory.",
+            show_default=False,
         ),
     ] = None,
     over: Over = "iteration",
@@ -45,8 +46,8 @@ def report(
 ) -> None:
     """Write one HTML page about one or more runs, or about a study.
 
-    Certificates, curves, an animation, final numbers and configuration; one file, works offline. Of a study: the paper's
-    claims and the verdict on each figure and table.
+    The page has certificates, curves, an animation, final numbers and the configuration. It is one file and works offline. For
+    a study it has the claims of the paper, and the verdict on each figure and table.
 
     \b
     pcces report runs/CartSafe-v0/pcces-* --out cartsafe.html
@@ -87,11 +88,11 @@ def subject(
     first = paths[0]
     of_runs = not (len(paths) == 1 and (first.is_file() or any(first.glob("*_*_*.json"))))
     if over != "iteration" and not of_runs:
-        raise ValueError("--over is for runs: what else there is to report has one axis only")
+        raise ValueError("--over is only for runs; a study or a search has one axis")
     if len(paths) == 1 and first.is_file():
         return search_in(first, optimum)
     if optimum is not None:
-        raise ValueError("--optimum is of a search saved by Optimizer.save")
+        raise ValueError("--optimum is only for a search saved by Optimizer.save")
     if len(paths) == 1 and any(first.glob("*_*_*.json")) and (study := study_in(first)) is not None:
         return study
     return runs_in(paths, modules, over)
@@ -103,7 +104,7 @@ def search_in(file: Path, optimum: float | None) -> Subject:
     from pcces.report.search import charts, search_page
 
     if file.suffix != ".npz":
-        raise ValueError(f"{file} is no search saved by Optimizer.save (an .npz file), and no folder of runs")
+        raise ValueError(f"{file} is neither a search saved by Optimizer.save (an .npz file) nor a folder of runs")
     result = Optimizer.load(file).result
     return Subject(
         lambda: search_page(result, optimum),

@@ -33,31 +33,29 @@ EXPERIMENTS = (
 def reproduce(
     names: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="NAME...", help=f"Of {', '.join(EXPERIMENTS)}; none: what there is.", show_default=False
-        ),
+        typer.Argument(metavar="NAME...", help=f"{', '.join(EXPERIMENTS)}. None: list results.", show_default=False),
     ] = None,
     scale: Annotated[
-        str | None, typer.Option(help="paper: the full protocol; quick: minutes on two cores.", show_default="quick")
+        str | None, typer.Option(help="paper: the full protocol. quick: minutes on two cores.", show_default="quick")
     ] = None,
-    seeds: Annotated[int | None, typer.Option(help="Other than the scale's.", show_default=False)] = None,
-    iterations: Annotated[int | None, typer.Option(help="Other than the scale's.", show_default=False)] = None,
-    task: Annotated[list[str] | None, typer.Option(help="These tasks only.", show_default=False)] = None,
-    algorithm: Annotated[list[str] | None, typer.Option(help="These algorithms only.", show_default=False)] = None,
-    processes: Annotated[int, typer.Option(help="Arms at a time, each with its share of the cores.")] = 1,
+    seeds: Annotated[int | None, typer.Option(help="Number of seeds.", show_default="by --scale")] = None,
+    iterations: Annotated[int | None, typer.Option(help="Number of iterations.", show_default="by --scale")] = None,
+    task: Annotated[list[str] | None, typer.Option(help="Only this task.", show_default=False)] = None,
+    algorithm: Annotated[list[str] | None, typer.Option(help="Only this algorithm.", show_default=False)] = None,
+    processes: Annotated[int, typer.Option(help="Arms that run at a time. Each has its share of the cores.")] = 1,
     engine: Annotated[
         str | None, typer.Option(show_default="device for tasks in JAX, else local", help="As for `pcces train`.")
     ] = None,
-    ray_address: Annotated[str | None, typer.Option(help="The cluster of --engine ray.", show_default=False)] = None,
-    out: Annotated[Path, typer.Option(help="The folder of results; what it holds is not run again.")] = Path("results"),
+    ray_address: Annotated[str | None, typer.Option(help="Address for --engine ray.", show_default=False)] = None,
+    out: Annotated[Path, typer.Option(help="The folder of results, which are not computed again.")] = Path("results"),
     write: Annotated[
-        Path | None, typer.Option("--page", help="Write the page about all results there are.", show_default=False)
+        Path | None, typer.Option("--page", help="Write a page about all results, and a short one.", show_default=False)
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Run the paper's experiments again.
 
-    Runs are kept by their configuration: what is done is not done again, and a study that was stopped goes on.
+    Results are stored by configuration. Finished runs are not repeated, and a stopped study continues.
 
     \b
     pcces reproduce
@@ -67,7 +65,7 @@ def reproduce(
     \f
     Many parameters: each is an argument or an option of the command.
     """
-    from pcces.studies import catalogue, markdown_page, policies, protocol, selection
+    from pcces.studies import brief_page, catalogue, markdown_page, policies, protocol, selection
     from pcces.studies.store import Store
     from pcces.studies.study import Study, jobs_for
 
@@ -83,7 +81,7 @@ def reproduce(
         selection.within_protocol(whole, seeds, iterations)
         if engine == "device":
             for name in dict.fromkeys(arm.task for e in experiments for arm in e.arms):
-                resolve(name, engine)  # a simulator is none of its tasks
+                resolve(name, engine)  # a simulator is not one of its tasks
         if write is not None and write.is_dir():
             raise ValueError(f"{write} is a folder: give the page a name, such as {write / 'results.md'}")
         if not store.arms() and write is not None and not names:
@@ -97,6 +95,8 @@ def reproduce(
     if write is not None:
         text = markdown_page.make_page(store, write.parent / "img", write.parent)
         write_atomically(write, text.encode())
+        brief = brief_page.make_brief_page(store, write.name)
+        write_atomically(write.with_name(f"{write.stem}-in-brief.md"), brief.encode())
     say(experiments or list(catalogue.EXPERIMENTS.values()), study, write, as_json, ran=bool(names))
     if study.failed:
         raise typer.Exit(FAILED)
@@ -119,7 +119,7 @@ def none_of(**options: Any) -> None:
     """Refuse options about what is run, where nothing is."""
     for name, value in options.items():
         if value:
-            raise ValueError(f"--{name} is about what to run: NAME an experiment, of {', '.join(EXPERIMENTS)}")
+            raise ValueError(f"--{name} needs an experiment: NAME one of {', '.join(EXPERIMENTS)}")
 
 
 def engine_asked(engine: str | None, ray_address: str | None) -> dict[str, Any]:
@@ -147,7 +147,7 @@ def run(study: Study) -> None:
         try:
             study.run(display.update)
         except KeyboardInterrupt:
-            streams.say("\ninterrupted; the same command goes on from here")
+            streams.say("\ninterrupted; the same command continues from here")
             raise typer.Exit(INTERRUPTED) from None
 
 
@@ -176,7 +176,7 @@ def say(experiments: Sequence[Experiment], study: Study, page: Path | None, as_j
         if ran and there:
             print_table(*final_table(e, there))
             verdict, _ = judged(catalogue.EXPERIMENTS[e.name], there)
-            tell(f"{verdict}; the whole page: pcces report {store.folder}\n")
+            tell(f"{verdict}; all results: pcces report {store.folder}\n")
     for failure in failed:
         last = failure["error"].strip().splitlines()[-1]
         streams.say(f"failed: {failure['task']} {failure['arm']}: {last}")

@@ -1,4 +1,4 @@
-"""`pcces settings`: what can be set, with one line each."""
+"""`pcces settings`: all settings, one line each."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ def settings(
     of: Annotated[
         str | None,
         typer.Argument(
-            metavar="OF", show_default=False, help=f"{', '.join(ALGORITHMS)}, or {MINIMIZE}; all of pcces else."
+            metavar="OF", show_default=False, help=f"{', '.join(ALGORITHMS)}, or {MINIMIZE}; without it, all of pcces."
         ),
     ] = None,
     preset: Annotated[
-        str, typer.Option(help="Of an algorithm: default, or for pcces also paper and paper-literal.")
+        str, typer.Option(help="Preset of the algorithm: default; for pcces also paper and paper-literal.")
     ] = "default",
     as_json: Json = False,
 ) -> None:
-    """List everything that can be set, with its default and what it does: first what people touch first.
+    """List all settings with their defaults and meanings, the most used ones first.
 
-    Arguments and settings of `pcces.train` are options of `pcces train`, or go there as --set NAME=VALUE; those of
+    On the command line, settings of `pcces.train` are options of `pcces train`, or --set NAME=VALUE. Settings of
     `pcces.minimize` are its keywords.
 
     \b

@@ -52,64 +52,64 @@ from pcces.support.jsonable import interval
 from pcces.support.streams import say
 from pcces.support.text import printable
 
-Iterations = Annotated[int | None, typer.Option(show_default="300", help="Or epochs, of ppo-lag, rcpo and cpo.")]
+Iterations = Annotated[int | None, typer.Option(show_default="300", help="For ppo-lag, rcpo and cpo: epochs.")]
 Steps = Annotated[
     float | None,
     typer.Option(
         metavar="NUMBER",
-        help="Instead of --iterations: a budget of environment steps, such as 15e6, for every algorithm. The certificate's"
+        help="Budget of environment steps, such as 15e6, instead of --iterations. The certificate's"
         " episodes are counted apart.",
     ),
 ]
 MaxTime = Annotated[
     float | None,
     typer.Option(
-        metavar="TIME", parser=seconds_in, help="End the training after so long, such as 90s, 10m or 2h, and certify."
+        metavar="TIME",
+        parser=seconds_in,
+        help="Stop the training after this time, such as 90s, 10m or 2h, and certify.",
     ),
 ]
-Target = Annotated[
-    float | None, typer.Option(help="End it when the mean return is as high, with all limits kept, and certify.")
-]
+Target = Annotated[float | None, typer.Option(help="Stop at this mean return, if all limits are kept, and certify.")]
 Patience = Annotated[
     float | None,
-    typer.Option(metavar="STEPS", help="End it after so many environment steps without a better return, and certify."),
+    typer.Option(metavar="STEPS", help="Stop after this many environment steps without a better return, and certify."),
 ]
 Seed = Annotated[int | None, typer.Option(show_default="0", help="The same seed gives the same run.")]
-Seeds = Annotated[int | None, typer.Option(help="So many seeds at once, from --seed on, in one compiled program.")]
+Seeds = Annotated[
+    int | None, typer.Option(help="Number of seeds, starting at --seed, trained in one compiled program.")
+]
 LimitWords = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME: LIMIT",
-        help="A limit on a cost that need not be on its mean: 'off_centre: P(> 30) <= 0.05' (at most 5 % of episodes cost "
-        "more than 30), 'off_centre: q0.95 <= 40' or 'off_centre: CVaR0.1 <= 50'; once for each cost.",
+        help="A limit that need not be on the mean: 'off_centre: P(> 30) <= 0.05' (at most 5 % of the episodes cost "
+        "more than 30), 'off_centre: q0.95 <= 40' or 'off_centre: CVaR0.1 <= 50'. Repeat it for each cost.",
     ),
 ]
 EngineName = Annotated[
     str | None,
     typer.Option(
         show_default="device for tasks in JAX, else local",
-        help="Where episodes are played: device, local (worker processes) or ray (a cluster).",
+        help="Where episodes run: device, local (worker processes) or ray (a cluster).",
     ),
 ]
 Workers = Annotated[
-    int | None, typer.Option(show_default="one a core", help="How many, for the engines local and ray.")
+    int | None, typer.Option(show_default="one per core", help="Number of workers, for the engines local and ray.")
 ]
 RayAddress = Annotated[
-    str | None, typer.Option(show_default="a Ray of our own on this machine", help="The cluster of --engine ray.")
+    str | None, typer.Option(show_default="a new Ray on this machine", help="Address of the cluster for --engine ray.")
 ]
 StepTimeout = Annotated[
     float | None,
-    typer.Option(help="Seconds after which a simulator's step counts as hung, and its episode as failed."),
+    typer.Option(help="Seconds after which a step of a simulator counts as hung, and its episode as failed."),
 ]
 CostBounds = Annotated[
     str | None,
-    typer.Option(
-        metavar="LOW,HIGH", show_default=False, help="What a simulator's step can cost at least and at most; or none."
-    ),
+    typer.Option(metavar="LOW,HIGH", show_default=False, help="Range of the cost of a simulator's step, or none."),
 ]
 EpisodeCostBounds = Annotated[
     str | None,
-    typer.Option(metavar="LOW,HIGH", show_default=False, help="What an episode can, where that is known; or none."),
+    typer.Option(metavar="LOW,HIGH", show_default=False, help="Range of the cost of an episode, or none."),
 ]
 Out = Annotated[
     Path | None, typer.Option(show_default="runs/TASK/ALGORITHM-PRESET-seedSEED", help="The folder to write.")
@@ -117,7 +117,7 @@ Out = Annotated[
 Resume = Annotated[
     bool,
     typer.Option(
-        "--resume", help="Go on with a run that was stopped or killed, or with a finished one for more --iterations."
+        "--resume", help="Continue a run that was stopped or killed, or a finished one with more --iterations."
     ),
 ]
 
@@ -167,8 +167,8 @@ def train(
 ) -> None:
     """Train a policy and certify it on fresh episodes.
 
-    Ends with exit code 0 only if the certificate holds: the policy keeps its limits with 95 % confidence. Where there are
-    none, there is nothing to certify, and the exit code is 0, too.
+    The exit code is 0 only if the policy is certified to keep its limits with 95 % confidence. Without limits there is
+    nothing to certify, and the exit code is 0 too.
 
     \b
     pcces train CartSafe-v0
@@ -250,7 +250,7 @@ def bounds_in(text: str, option: str = "cost_bounds") -> Any:
 
 
 def default_folder(task: str, asked: dict[str, Any], seeds: Sequence[int], together: bool) -> Path:
-    """Where a run goes unless told otherwise.
+    """The default folder of a run.
 
     >>> default_folder("CartSafe-v0", {"preset": "paper"}, [3], together=False).as_posix()
     'runs/CartSafe-v0/pcces-paper-seed3'
@@ -285,7 +285,7 @@ def seeds_in(folder: Path, together: bool) -> tuple[list[int], bool]:
     if (folder / "config.json").exists() and not together:
         return [read_config(folder)["seed"]], False
     if not inside:
-        raise FileNotFoundError(f"there is no run to go on with in {folder}")
+        raise FileNotFoundError(f"there is no run to continue in {folder}")
     return sorted(read_config(file.parent)["seed"] for file in inside), True
 
 
@@ -293,13 +293,13 @@ def resumed(task: str, path: Path, asked: dict[str, Any]) -> dict[str, Any]:
     """What the run in a folder was asked for, and is asked for now, as the keywords of `prepare`."""
     config = read_config(path)
     if config["task"] != task:
-        raise ValueError(f"the run in {path} is of {config['task']}, not of {task}: it cannot go on as that")
+        raise ValueError(f"the run in {path} is of {config['task']}, not of {task}: it cannot continue as that")
     # The others are compared in the end; with these changed, the run's settings would make no sense.
     check_same(path, config, {name: asked[name] for name in ("algorithm", "preset", "engine") if name in asked})
     check_current(path, config, find_algorithm(config["algorithm"]))
     if (address := config.get("ray_address")) and not {"engine", "ray_address"} & set(asked):
         raise ValueError(  # what answers there could run anything here, and the folder may come from a stranger
-            f"the run in {path} was played on the Ray cluster at {address}: to go on there, give --ray-address {address}, "
+            f"the run in {path} ran on the Ray cluster at {address}: to continue there, give --ray-address {address}, "
             "or else --engine local"
         )
     names = ("algorithm", "preset", "engine", "workers", "step_timeout", "confidence", "certify_episodes")
@@ -338,7 +338,7 @@ def again(task: str, folder: Path, kept_apart: dict[str, Any]) -> str:
 def so_far(training: Training) -> str:
     """How long a training was, and how much of that it can go on from."""
     lost = training.done - training.kept
-    return f"{training.done} iterations" + (f" (the last {lost} could not be kept)" if lost else "")
+    return f"{training.done} iterations" + (f" (the last {lost} could not be saved)" if lost else "")
 
 
 def interrupted(task: str, training: Training | None, folder: Path, kept_apart: dict[str, Any]) -> NoReturn:
@@ -347,9 +347,9 @@ def interrupted(task: str, training: Training | None, folder: Path, kept_apart: 
         say("\ninterrupted before anything was done")
     elif training.finished and training.saved:
         report = shlex.join(["pcces", "report", str(folder)])
-        say(f"\ninterrupted while its report was written; the training is finished, and this writes it: {report}")
+        say(f"\ninterrupted while the report was written; the training is finished; to write the report: {report}")
     else:
-        say(f"\ninterrupted after {so_far(training)}; go on with: {again(task, folder, kept_apart)}")
+        say(f"\ninterrupted after {so_far(training)}; continue with: {again(task, folder, kept_apart)}")
     if "ray" in sys.modules:
         sys.modules["ray"].shutdown()
     os._exit(INTERRUPTED)  # at once: a compilation that still runs in the background cannot be stopped
@@ -364,5 +364,5 @@ def stopped(
     if isinstance(error, CostBoundsError) and training is not None and training.runs[0].config["simulator"] is not None:
         corrected = {error.option: "LOW,HIGH"}
     if training is not None and not isinstance(error, UnlimitedCostError):  # a run has its limits from the start
-        say(f"stopped after {so_far(training)}; go on with: {again(task, folder, kept_apart | corrected)}")
+        say(f"stopped after {so_far(training)}; continue with: {again(task, folder, kept_apart | corrected)}")
     raise typer.Exit(REFUSED if isinstance(error, CostError) else FAILED) from error

@@ -59,10 +59,10 @@ def tune(
     set_: Further = None,
     as_json: Json = False,
 ) -> None:
-    """Find settings that suit a task.
+    """Search for settings that suit a task.
 
-    The settings that matter are varied: many candidates with one seed, the better half with another, and so on; the best is
-    then compared with the defaults on fresh seeds. What was stopped goes on when the same is typed again.
+    The search varies the settings that matter. It trains many candidates with one seed, the better half with another, and so
+    on. Then it compares the best with the defaults on fresh seeds. To resume a stopped search, type the same command again.
 
     \b
     pcces tune CartSafe-v0 --steps 3e5
@@ -83,11 +83,11 @@ def tune(
         fixed = further(set_, asked)
         folder = out or Path("runs") / name / f"{asked.get('algorithm', 'pcces')}-tune"
         search = tuning(task, steps=steps, budget=budget, out=folder, **asked | fixed)
-    say(f"{search.trainings} trainings of {steps:.4g} steps: {search.count} candidates; kept in {printable(folder)}")
+    say(f"{search.trainings} trainings of {steps:.4g} steps: {search.count} candidates; saved in {printable(folder)}")
     try:
         tuned = search.run(progress=True)
     except KeyboardInterrupt:
-        say(f"\ninterrupted after {len(search.trials)} of {search.trainings} trainings; type the same again to go on")
+        say(f"\ninterrupted after {len(search.trials)} of {search.trainings} trainings; the same command continues")
         raise typer.Exit(INTERRUPTED) from None
     words = ["pcces", "train", name, "--steps", f"{steps:g}"]
     typed: dict[str, Any] = {

@@ -38,6 +38,16 @@ ASSUMED = {
     "repeats": "noise that equal repeats did not show is not there",
     "dependent": "samples depend on each other no longer than these show",
 }
+BOUNDS = {
+    "none": "no bound",
+    "stated": "no noise, as stated",
+    "betting": "betting bound",
+    "binomial": "binomial bound",
+    "two values": "only two values seen",
+    "t": "Student t",
+    "repeats": "no noise seen",
+    "dependent": "dependent samples",
+}
 MISSING = "limits are those of evaluations that do not fail, and a failure says nothing about its point, as was stated"
 ALIKE = "samples are independent of each other, and alike over time"
 
@@ -139,20 +149,31 @@ class Certificate:
         return f"{self.failed} of {made} fresh evaluations failed: at most {100 * self.failure_rate:.2g} % do{allowed}{others}"
 
     def __str__(self) -> str:
-        worst = max(self.upper_bounds, default=-math.inf)
-        notes = [note for note in (self.failures(), self.warning()) if note]
-        more = "".join(f". {note}" for note in notes)
+        return self.sentence()
+
+    def sentence(self, limits: Sequence[Limit] | None = None) -> str:
+        """What was certified, from how many samples, and by which bound. `limits` are those of the constraints, if known; an
+        empty sequence means that all means are to be at most 0.
+
+        >>> Certificate(True, 0.95, (-0.2, -0.1), 400, "betting").sentence(limits=())
+        'Certified: with 95 % confidence all mean constraints are <= 0; largest upper bound -0.1; 400 fresh samples; betting bound (guaranteed)'
+        """
+        notes = "".join(f". {note}" for note in (self.failures(), self.warning()) if note)
         if not self.upper_bounds and self.holds:
-            return f"feasible: there are no constraints but the bounds{more}"
-        source = f"{self.samples} fresh sample{'s' * (self.samples != 1)}, {self.method} bound"
-        if self.holds:
-            sure = f"feasible with {100 * self.confidence:g} % confidence ({self.grade})"
-            return f"{sure}: every upper bound is at most {self.tolerance:g} (worst {worst:.3g}; {source}){more}"
-        if self.fails_too_often and self.bounds_hold:
-            return f"NOT certified: evaluations may fail too often{more}"
+            return f"Feasible: there are no constraints but the bounds{notes}"
+        if not self.holds and self.fails_too_often and self.bounds_hold:
+            return f"Not certified: evaluations may fail too often{notes}"
         if not self.upper_bounds:
-            return "NOT certified: there is no point that could be put to the test"
-        return f"NOT certified: the worst upper bound is {worst:.3g}, above {self.tolerance:g} ({source}){more}"
+            return "Not certified: there was no point to test"
+        largest = f"{max(self.upper_bounds):.3g}"
+        bound = ", ".join(BOUNDS[name] for name in self.methods)
+        source = f"{self.samples} fresh sample{'s' * (self.samples != 1)}; {bound}"
+        if not self.holds:
+            return f"Not certified: the largest upper bound is {largest}, but must be <= {self.tolerance:g}; {source}{notes}"
+        plain = limits is not None and all(limit == PLAIN for limit in limits)
+        what = f"all mean constraints are <= {self.tolerance:g}" if plain else "all limits hold"
+        sure = f"with {100 * self.confidence:g} % confidence {what}"
+        return f"Certified: {sure}; largest upper bound {largest}; {source} ({self.grade}){notes}"
 
     def warning(self) -> str:
         """A sentence on what it could be fooled by, and how to get a guarantee; none where there is one."""

@@ -1,3 +1,3 @@
-"""Where things run: compiled on the device (JAX), in local worker processes, on a Ray cluster."""
+"""Engines: compiled on the device (JAX), local worker processes, a Ray cluster."""
 
 ENGINES = ("device", "local", "ray")

@@ -57,7 +57,7 @@ class Group(NamedTuple):
 
 
 class Arena(Protocol):
-    """Where points are played, on the seeds that are drawn there."""
+    """An arena plays points on the seeds that it draws."""
 
     def key(self, seed: int) -> Key:
         """The source of all randomness of a run."""

@@ -103,7 +103,7 @@ class Noise(NamedTuple):
     """The random numbers of an episode's steps: normal ones, or uniform in [0, 1). A chunk of steps draws its own at once."""
 
     size: int
-    """numbers a step"""
+    """numbers per step"""
     normal: bool
     chunk: int
     """steps"""

@@ -44,7 +44,7 @@ class PoolError(RuntimeError):
 
 @dataclass(frozen=True)
 class Lost:
-    """In place of a result: the task took every worker down that tried it."""
+    """A result for a task that took down every worker that tried it."""
 
     task: Any
     reason: str

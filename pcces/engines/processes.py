@@ -63,7 +63,7 @@ class LocalPool(Backlog):
             self._recipe = pickle.dumps(recipe)
         except Exception as error:
             raise TypeError(
-                f"what workers need cannot be sent to other processes ({error}): define functions at the top of a module"
+                f"the functions cannot be pickled for other processes ({error}): define them at the top level of a module"
             ) from error
         super().__init__(recipe)
         self._value = b""
@@ -76,7 +76,7 @@ class LocalPool(Backlog):
         self._hire()
 
     def _hire(self) -> None:
-        """As many workers as there should be."""
+        """Start missing workers."""
         while len(self._workers) < self.workers:
             self._workers.append(_Worker(self._recipe, self._started))
             self._started += 1
@@ -143,13 +143,13 @@ class LocalPool(Backlog):
             self._stillborn += 1
             if self._stillborn >= STILLBORN:
                 raise PoolError(
-                    f"workers die while they start (exit code {code}): look at the errors they print. A script whose own "
+                    f"workers die while they start (exit code {code}): see the errors that they print. A script whose own "
                     "functions or classes go to workers must do its work under `if __name__ == '__main__':`"
                 )
         if code is not None and code < 0:
             return f"worker killed by {signal.Signals(-code).name}", False
         if code == 1:  # what the watchdog ends a process with
-            return "timeout: a worker hung and was ended", True
+            return "timeout: a worker hung and was stopped", True
         return f"worker ended with exit code {code}", False
 
     def _abandon(self) -> None:

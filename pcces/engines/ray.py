@@ -174,7 +174,7 @@ class RayPool(Backlog):
         return sum(member.ready for member in self._members)
 
     def _fit(self) -> None:
-        """As many actors as wanted, or as the cluster has CPUs for. Those without a place yet wait for one."""
+        """Start the wanted number of actors, or one per CPU of the cluster. Actors without a CPU wait for one."""
         count = self._wanted or max(1, int(self._ray.cluster_resources().get("CPU", 1)))
         for member in [m for m in self._members if not m.ready][::-1] + [m for m in self._members if m.task is None]:
             if len(self._members) <= count:
@@ -210,7 +210,7 @@ class RayPool(Backlog):
             self._ray.get(member.starting)
         except self._ray.exceptions.RayActorError as error:
             cause = getattr(error, "cause", None) or error
-            raise PoolError(f"a worker on the cluster could not be made: {cause}") from None
+            raise PoolError(f"a worker on the cluster could not be created: {cause}") from None
         member.ready = True
 
     def share(self, value: Any) -> None:

@@ -188,10 +188,10 @@ def _by_workers(task: Any, cost: CostFunction | None, env_args: dict[str, Any], 
 def _step_by_step(task: Task, cost: CostFunction | None, env_args: dict[str, Any], max_steps: int | None) -> Simulator:
     """One of our tasks as a simulator: Gymnasium's own where it has one of that name, else ours one step at a time."""
     if task.name.startswith("brax/"):
-        raise ValueError(f"{task.name} runs on the device engine only: one step at a time it would take forever")
+        raise ValueError(f"{task.name} only runs on the device engine: single steps would take too long")
     if not type(task).__module__.startswith("pcces."):
         raise ValueError(
-            f"{task.name} is a task of your own in JAX, which workers do not know: it runs on the device engine"
+            f"{task.name} is your own task in JAX, which workers do not know: it runs on the device engine"
         )
     simulated = simulator(gymnasium_id(task.name), cost, max_steps=max_steps, **env_args)
     if cost is None and task.cost_names:
@@ -214,8 +214,7 @@ def task_of_run(name: str, env_args: dict[str, Any] | None = None, max_steps: in
     scene = scene_of(own)
     if not in_jax(own) and not scene:
         raise UnknownTaskError(
-            f"unknown task {name!r} in JAX: one of your own has to be registered first (import its module, or "
-            "--import MODULE)"
+            f"unknown task {name!r} in JAX: register your own task first (import its module, or --import MODULE)"
         )
     check_options(name, env_args or {})
     try:

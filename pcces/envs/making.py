@@ -36,7 +36,7 @@ def make_gymnasium(name: Any, **options: Any) -> Any:
             if chatters:
                 env.reset(seed=0)
         except gymnasium.error.DependencyNotInstalled as error:
-            raise ImportError(f"{name} needs more than is installed: {error}") from error
+            raise ImportError(f"{name} needs a package that is not installed: {error}") from error
         except gymnasium.error.Error as error:  # no such id, or none that could be
             raise unknown(name) from error
     return bare(env)
@@ -121,7 +121,7 @@ def _choose_again() -> None:
 
 
 def gymnasium_id(name: str) -> str:
-    """By which id Gymnasium knows one of our tasks: its own environment of that name, if it needs no costs; else ours.
+    """The Gymnasium id of a task: Gymnasium's own environment of that name if it needs no costs, otherwise ours.
 
     >>> gymnasium_id("CartPole-v1"), gymnasium_id("CartSafe-v0"), gymnasium_id("Ant-v5")
     ('CartPole-v1', 'pcces/CartSafe-v0', 'Ant-v5')
@@ -140,6 +140,6 @@ def check_options(name: str, options: Any) -> None:
         module = re.match(r"\s*(\w+(?:\.\w+)*)\s*:", part) if isinstance(part, str) else None
         if module is not None and module[1] not in sys.modules:
             raise UnknownTaskError(
-                f"{name} is to be made with {part!r}: a run folder imports no modules; import {module[1]} first"
+                f"{name} needs {part!r}, and a run folder imports no modules: import {module[1]} first"
             )
         check_options(name, part)

@@ -51,7 +51,7 @@ def understood(task: Any, name: str | None = None) -> Given:
         return Given(name or name_of_object(task), Making(task))
     if getattr(task, "render_mode", None) == "human":
         raise ValueError(
-            f"{name_of_object(task)} opens a window, and every worker would open one: give an environment made without "
+            f"{name_of_object(task)} opens a window, and so would every worker: give an environment made without "
             "render_mode='human'"
         )
     return Given(name or name_of_object(task), Copies.of(task))

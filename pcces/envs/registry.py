@@ -14,7 +14,7 @@ from pcces.support.text import suggestion
 
 
 class Entry(NamedTuple):
-    """Where a task's class is, and what Gymnasium must know of it before its class, and so JAX, is imported."""
+    """The place of a task's class, and what Gymnasium must know before the class, and so JAX, is imported."""
 
     where: str  # module:Class in pcces.envs; Delayed(...) around it for the delayed ones
     max_steps: int
@@ -115,7 +115,7 @@ def robot_of(name: str) -> str | None:
 
 
 def velocity_id(robot: str) -> str:
-    """By which id Gymnasium knows a robot's velocity task.
+    """The Gymnasium id of a robot's velocity task.
 
     >>> velocity_id("Hopper")
     'pcces/HopperVelocity-v1'
@@ -124,7 +124,7 @@ def velocity_id(robot: str) -> str:
 
 
 def make(task: str | Task) -> Task:
-    """The task of that id; a task itself is returned as it is.
+    """The task with this id. A task object is returned unchanged.
 
     >>> make("CartSafe-v0").thresholds
     (30.0,)
@@ -162,9 +162,9 @@ def make(task: str | Task) -> Task:
 
 
 def register_task(task: TaskOrClass) -> TaskOrClass:
-    """Make your own task known to `make`, and to Gymnasium as `pcces/NAME`. Also a class decorator.
+    """Register your own task for `make`, and for Gymnasium as `pcces/NAME`. It also works as a class decorator.
 
-    A task of yours of the same name is replaced, so that a notebook's cell can be run again.
+    It replaces a task of yours with the same name, so you can run a notebook cell again.
 
     >>> from pcces.envs.delayed import Delayed
     >>> delayed = register_task(Delayed(make("Pendulum-v1")))
@@ -176,7 +176,7 @@ def register_task(task: TaskOrClass) -> TaskOrClass:
         raise TypeError(f"register_task takes a pcces.envs.Task or a subclass of it, not {task!r}")
     check(instance)
     if instance.name in BUILT_IN or instance.name in ALIASES:
-        raise ValueError(f"{instance.name} is one of pcces's own tasks: give yours another name")
+        raise ValueError(f"{instance.name} is the name of a built-in task: choose another name")
     from pcces.envs.gymnasium_ids import register
 
     _own[instance.name] = instance

@@ -90,12 +90,12 @@ class Simulator:
 
         if self.cost is forgotten:
             raise ValueError(
-                f"the costs of this run came from a function, which a run folder does not hold: give it again, as in "
+                f"the costs of this run come from a function, which a run folder does not contain: give it again, as in "
                 f"pcces.load(path, cost=...) or --cost MODULE:FUNCTION ({self.name})"
             )
         if self.maker is forgotten_maker:
             raise ValueError(
-                f"the environment of this run was given as it is, which a run folder does not hold: give it again, as in "
+                f"the environment of this run was given as an object, which a run folder does not contain: give it again, as in "
                 f"pcces.load(path, task=...) or --import MODULE:NAME ({self.name})"
             )
         if self.spec is not None or self.maker is not None:
@@ -161,7 +161,9 @@ def plain_args(name: str, options: dict[str, Any] | None) -> dict[str, Any] | No
     try:
         return dict(json.loads(json.dumps(options))) if options is not None else None
     except TypeError as error:
-        raise TypeError(f"a run folder holds plain data only, but the options of {name} do not ({error})") from None
+        raise TypeError(
+            f"a run folder contains plain data only, but the options of {name} are not plain data ({error})"
+        ) from None
 
 
 def forgotten(observation: np.ndarray, action: Any, info: dict[str, Any]) -> Any:
@@ -185,16 +187,16 @@ def simulator(
     episode_cost_bounds: tuple[float, float] | None = None,
     **options: Any,
 ) -> Simulator:
-    """What `gymnasium.make(environment, **options)` gives, ready for `pcces.train`; or an environment as it is.
+    """A Gymnasium environment, ready for `pcces.train`.
 
-    That may be a class or a function, which is called with the `options`; or an environment, or a vector environment, of
-    which workers get copies.
+    `environment` is an id of `gymnasium.make`; or a class or a function, which is called with the `options`; or an environment or
+    a vector environment, of which workers get copies.
 
-    Costs come from `cost(observation, action, info)`, or are found by stepping the environment a little: a six-tuple's
-    third value, `info["constraint_costs"]`, `info["cost"]` or `info["costs"]`. `cost_bounds` are the least and the most that a
-    step can cost, `episode_cost_bounds` an episode: with either, a certificate holds for any distribution of costs
-    (docs/tutorials/first-policy.md). `max_steps` is needed only where the environment has no time limit of its own; it can make a
-    limit shorter, not longer.
+    Costs come from `cost(observation, action, info)`. Without it, a few steps of the environment show where they are: in the third
+    value of a six-tuple, `info["constraint_costs"]`, `info["cost"]` or `info["costs"]`. `cost_bounds` is the range of a step's
+    cost, and `episode_cost_bounds` that of an episode's cost. With either, the certificate is guaranteed for any distribution of
+    costs (docs/how-to/simulator.md). `max_steps` is needed only if the environment has no time limit. It can shorten a time limit,
+    but not extend it.
 
     >>> s = simulator("CartPole-v1")
     >>> s.observation_size, s.actions, s.max_steps
@@ -203,7 +205,7 @@ def simulator(
     >>> simulator(PendulumEnv, max_steps=100, g=9.0).max_steps
     100
 
-    Many parameters: all that can be said of a simulator.
+    Many parameters: everything that can be set for a simulator.
     """
     from pcces.envs.spaces import flattened, head_of, in_words
 

@@ -176,10 +176,10 @@ def head_of(name: str, env: Any) -> tuple[int, Discrete | Continuous]:
     actions = env.action_space
     if isinstance(actions, spaces.Discrete):
         if actions.n < 2:
-            raise ValueError(f"{name} has one action only: there is nothing to learn")
+            raise ValueError(f"{name} has only one action: there is nothing to learn")
         return size, Discrete(int(actions.n))
     if actions.shape == (0,):
-        raise ValueError(f"{name} has one action only: there is nothing to learn")
+        raise ValueError(f"{name} has only one action: there is nothing to learn")
     return size, Continuous(tuple(map(float, actions.low)), tuple(map(float, actions.high)))
 
 
@@ -190,7 +190,7 @@ def in_words(name: str, env: Any) -> list[str]:
         inner = env.env
         if not _is_flat(inner.observation_space):
             size = spaces.flatdim(inner.observation_space)
-            said.append(f"the observations {inner.observation_space} of {name} are laid flat: {size} numbers")
+            said.append(f"the observations {inner.observation_space} of {name} are flattened to {size} numbers")
         if not _acts(inner.action_space):
             how = f"one of {head.n} choices" if isinstance(head, spaces.Discrete) else f"{len(head.low)} numbers"
             said.append(f"the actions {inner.action_space} of {name} are learnt as {how}")

@@ -36,10 +36,9 @@ class Discrete:
 
 @dataclass(frozen=True)
 class Continuous:
-    """Actions in a box; `step` receives an array of shape `(size,)`. One number stands for one dimension.
+    """Actions in a box; `step` receives an array of shape `(size,)`. A single number means one dimension.
 
-    What a policy draws beyond the box is clipped to it (`Task.overshoot`). A limit beyond 1e9 is taken for none, as it is
-    mostly meant.
+    Actions outside the box are clipped (`Task.overshoot`). A bound beyond 1e9 counts as no bound.
 
     >>> Continuous(-2.0, 2.0)
     Continuous(low=(-2.0,), high=(2.0,))
@@ -80,7 +79,7 @@ class Continuous:
 
 
 class Step(NamedTuple):
-    """What one step gives back."""
+    """The result of one step."""
 
     state: Any  # a pytree of the same structure, shapes and types as the state before
     reward: jax.Array  # a scalar
@@ -89,22 +88,22 @@ class Step(NamedTuple):
 
 
 class Task(ABC):
-    """A task in JAX: a subclass says what it is in class attributes, and writes `reset` and `step`.
+    """A task in JAX. A subclass defines class attributes, `reset` and `step`.
 
-    Tasks are values: two of the same class with the same instance attributes are equal and hash alike, so one can be a
-    static argument of `jax.jit`. Episodes are cut after `max_steps` by whoever runs them, not by `step`.
+    Tasks are values: two tasks of the same class with the same instance attributes are equal and have the same hash. So a task can
+    be a static argument of `jax.jit`. `step` need not count steps: episodes are cut off after `max_steps` elsewhere.
     """
 
     name: str
     observation_size: int
     actions: Discrete | Continuous
     max_steps: int
-    cost_names: tuple[str, ...] = ()  # what the costs of a step are called; none: an unconstrained task
-    thresholds: tuple[float, ...] = ()  # the most an episode should cost on average, one for each cost (paper, Table 6)
+    cost_names: tuple[str, ...] = ()  # names of the costs; none: an unconstrained task
+    thresholds: tuple[float, ...] = ()  # limit on the mean cost of an episode, one for each cost (paper, Table 6)
     cost_bounds: tuple[float, float] | None = (
-        None  # the least and most a step can cost: known, certificates hold without assumptions on its distribution
+        None  # range of the cost of a step; with it, certificates are guaranteed for any distribution
     )
-    episode_cost_bounds: tuple[float, float] | None = None  # the same of an episode, where that is known
+    episode_cost_bounds: tuple[float, float] | None = None  # range of the cost of an episode, if known
     # h_l and h_u of the entropy summed over an episode. The paper's tasks have some (Table 5); no other has, unless it says so.
     entropy_bounds: tuple[float, float] = (-math.inf, math.inf)
     reward_threshold: float | None = None  # the mean return from which the task counts as solved

@@ -38,7 +38,7 @@ class FollowedRun(Protocol):
 
     config: dict[str, Any]
     path: Path | None  # its folder
-    metrics: dict[str, list[float]]  # what was noted, an entry an iteration
+    metrics: dict[str, list[float]]  # what was noted, one entry per iteration
     final: dict[str, Any]  # means over the certificate's episodes
     certificate: Any
 
@@ -95,7 +95,7 @@ class Tracking:
         self.makers = makers(asked)
         if runs > 1 and any(isinstance(maker, _Only) for maker in self.makers):
             raise ValueError(
-                f"a tracker follows one run, and there are {runs}: give a function that makes one for a run"
+                f"a tracker follows one run, but there are {runs}: give a function that makes one for a run"
             )
         self._following: list[tuple[FollowedRun, list[Tracker]]] | None = None
         self._shown: dict[int, int] = {}  # iterations, by tracker
@@ -135,7 +135,7 @@ class Tracking:
             do(tracker, run)
         except Exception as error:
             trackers.remove(tracker)
-            log.warning("%s no longer follows: %s: %s", type(tracker).__name__, type(error).__name__, error)
+            log.warning("%s was dropped: %s: %s", type(tracker).__name__, type(error).__name__, error)
 
     def close(self) -> None:
         """Show the certificates of runs that have one, and let the trackers go."""

@@ -17,7 +17,8 @@ class Series:
     Series of one group have the same colour on the whole page, and one entry in the legend; without a group, the name is one.
     `colour` fixes which of the eight colours it is; otherwise groups get them in order. `dots` are points without a line; those
     far away from the lines are left out. `bars` is the width of bars, where there are some instead of a line. `ring` marks
-    one of the points. `others` are the points' places on other axes, by what these are called.
+    one of the points. `others` are the points' places on other axes, by what these are called. A line `aside` does not decide about
+    the range of the axis, and may leave the picture.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Series:
     bars: float = 0.0
     ring: int | None = None
     others: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    aside: bool = False
 
     def __post_init__(self) -> None:
         lengths = {
@@ -83,6 +85,7 @@ class Chart:
                 "dots": s.dots,
                 "bars": s.bars,
                 "ring": s.ring,
+                "aside": s.aside,
                 "others": {name: six_digits(x) for name, x in s.others.items()},
                 "x": six_digits(s.x),
                 "y": six_digits(s.y),

@@ -65,7 +65,7 @@ def charts(runs: Sequence[ReportedRun], over: str = "iteration") -> list[Chart]:
         return Chart(title, [line for line in made if line is not None], limits, axis_name(over, unit), log=log)
 
     solved = task.reward_threshold
-    goal = [LimitLine(solved, f"solved from {solved:g}", always=False, goal=True)] if solved is not None else []
+    goal = [LimitLine(solved, f"mark of the task {solved:g}", always=False, goal=True)] if solved is not None else []
     made = [drawn("return", "return", goal)]
     for i, name in enumerate(problem.cost_names):
         limits = sorted({(run.problem.cost_limits[i].value, run.problem.cost_limits[i].short) for run in runs})

@@ -27,7 +27,7 @@ def single_episodes(run: ReportedRun) -> list[Section]:
         rows[0].insert(1, "")
         for row, limit, share in zip(rows[1:], problem.cost_limits, over):
             row.insert(1, f"{100 * share:.3g} % (limit {plain(limit.value)})")
-    note = f"Quantiles over the certificate's {final['episodes']} fresh episodes: 95 % of them have at most what stands under 95 %."
+    note = f"Quantiles over the certificate's {final['episodes']} fresh episodes: for example, 95 % of them are at most the value under 95 %."
     table = Table("Single episodes", columns, rows, note + _what_limits_say(run))
     drawn = [
         _histogram(name, each, limit, share)
@@ -39,9 +39,7 @@ def single_episodes(run: ReportedRun) -> list[Section]:
 def _what_limits_say(run: ReportedRun) -> str:
     if not any(limit.kind == "mean" for limit in run.problem.cost_limits):
         return ""
-    return (
-        " A limit on a mean allows single episodes to be over it; one on a probability (--limit) says how many may be."
-    )
+    return " A limit on a mean allows single episodes above it. A limit on a probability (--limit) says how many there may be."
 
 
 def _histogram(name: str, found: dict, limit: object, share: float) -> Chart:
@@ -53,5 +51,5 @@ def _histogram(name: str, found: dict, limit: object, share: float) -> Chart:
     )
     line = LimitLine(limit.value, f"limit {limit.short}", always=False)  # type: ignore[attr-defined]
     title = f"{name} of single episodes"
-    note = f"{100 * share:.3g} % are over the limit"
+    note = f"{100 * share:.3g} % are above the limit"
     return Chart(title, [bars], x_label=name, limits_x=[line], note=note)

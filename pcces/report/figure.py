@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,8 +16,10 @@ from pcces.report.chart import Chart
 from pcces.report.page import Dots
 from pcces.support.files import write_atomically
 
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a6d00", "#56b4e9", "#6a3d9a", "#7f7f7f")
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#6b3e00", "#e6a700", "#6a3d9a", "#7f7f7f")
+BAND_BEYOND = 0.4  # of the range of the lines: bands may extend the axis by so much on each side
 LIMIT, GOAL = "#c0342b", "#17794a"
+WIDTHS = {1: 5.2, 2: 7.6}  # inches of a picture by its columns: small ones, so that letters are large on a phone
 
 
 @contextmanager
@@ -50,27 +53,28 @@ def draw(charts: Sequence[Chart], path: str | Path, title: str = "", columns: in
 
     columns = min(len(charts), columns)
     rows = -(-len(charts) // columns)
-    figure = Figure(figsize=({1: 6, 2: 10.4}.get(columns, 4.2 * columns), 2.8 * rows), layout="constrained")
+    figure = Figure(figsize=(WIDTHS.get(columns, 3.2 * columns), 2.7 * rows), layout="constrained")
     groups = list(dict.fromkeys(s.group or s.name for chart in charts for s in chart.series))
     lines: dict[str, Any] = {}  # one of each group, for the legend
     for chart, axes in zip(charts, np.atleast_1d(figure.subplots(rows, columns)).flat):
         lines |= _draw_lines(axes, chart, groups)
+        _frame(axes, chart)
         _draw_limits(axes, chart)
         _draw_limits_x(axes, chart)
         _scale(axes, chart)
-        axes.set_title(plainly(chart.title), loc="left", fontsize=10 if columns < 3 else 8.5)
+        axes.set_title(plainly(chart.title), loc="left", fontsize=11 if columns < 3 else 10)
         axes.set_xlabel(plainly(chart.x_label))
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(alpha=0.25, lw=0.6)
     for unused in figure.axes[len(charts) :]:
         unused.set_visible(False)
     if len(groups) > 1:
-        room = {1: 66, 2: 115}.get(columns, 46 * columns)  # letters
+        room = int(10 * WIDTHS.get(columns, 3.2 * columns))  # letters
         lengths = sum(len(group) + 8 for group in groups)
         beside = -(-len(groups) // -(-lengths // room))  # rows of a legend are equally long
         handles = [lines[group] for group in groups]
         figure.legend(
-            handles, [*map(plainly, groups)], loc="outside upper left", ncols=beside, fontsize=9, frameon=False
+            handles, [*map(plainly, groups)], loc="outside upper left", ncols=beside, fontsize=11, frameon=False
         )
     if title:
         figure.suptitle(plainly(title), fontsize=11)
@@ -97,13 +101,29 @@ def _draw_lines(axes: Any, chart: Chart, groups: Sequence[str]) -> dict[str, Any
     return lines
 
 
+def _frame(axes: Any, chart: Chart) -> None:
+    """The range of the lines decides about the axis. A band that goes far beyond them is cut off."""
+    lines = [s for s in chart.series if not s.bars and not s.dots]
+    deciding = [s for s in lines if not s.aside] or lines
+    values = np.concatenate([np.asarray(s.y, dtype=float) for s in deciding] or [np.zeros(0)])
+    values = values[np.isfinite(values)]
+    if chart.log or len(values) == 0 or len(lines) < len(chart.series):
+        return
+    low, high = axes.get_ylim()
+    room = BAND_BEYOND * (np.ptp(values) or high - low)
+    axes.set_ylim(max(low, values.min() - room), min(high, values.max() + room))
+
+
 def _draw_limits(axes: Any, chart: Chart) -> None:
     """The limits that belong on the chart: all that are to be there always, and others near the data."""
     low, high = axes.get_ylim()
     reach = 0.75 * (high - low)
-    for limit in chart.limits:
-        if not (limit.always or low - reach <= limit.value <= high + reach):
-            continue
+    near = [limit for limit in chart.limits if limit.always or low - reach <= limit.value <= high + reach]
+    values = [limit.value for limit in near if math.isfinite(limit.value)]
+    if values and not axes.get_autoscaley_on():
+        room = 0.05 * (max(high, *values) - min(low, *values))
+        axes.set_ylim(min(low, min(values) - room), max(high, max(values) + room))
+    for limit in near:
         colour = GOAL if limit.goal else LIMIT
         axes.axhline(limit.value, color=colour, lw=1, ls="--")
         axes.annotate(
@@ -153,7 +173,7 @@ def _saved(figure: Any, path: str | Path) -> Path:
     unstamped = (
         {"Software": None} if path.suffix == ".png" else {"CreationDate" if path.suffix == ".pdf" else "Date": None}
     )
-    figure.savefig(drawn, format=path.suffix[1:], dpi=120, metadata=unstamped)  # the same data give the same file
+    figure.savefig(drawn, format=path.suffix[1:], dpi=140, metadata=unstamped)  # the same data give the same file
     write_atomically(path, drawn.getvalue())
     return path
 
@@ -180,23 +200,26 @@ def draw_dots(dots: Dots, path: str | Path) -> Path:
     """
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(9, 0.9 + 0.3 * len(dots.rows)), layout="constrained")
+    figure = Figure(figsize=(7.2, 1.0 + 0.34 * len(dots.rows)), layout="constrained")
     axes = figure.subplots()
     axes.axvline(0.5, color="#5f6b76", lw=0.8)
+    named: set[str] = set()  # what the legend has
     for row, (_, in_row) in enumerate(dots.rows):
         for i, dot in enumerate(in_row):
             y = row + 0.5 * ((i + 0.5) / len(in_row) - 0.5)
             colour = COLOURS[dot.colour % len(COLOURS)]
             axes.plot([dot.low, dot.high], [y, y], color=colour, alpha=0.5, lw=2.2, solid_capstyle="butt")
-            axes.plot(dot.value, y, "o", color=colour, ms=5, label=plainly(dot.name) if row == 0 else "", clip_on=False)
-    axes.set_yticks(range(len(dots.rows)), [plainly(name) for name, _ in dots.rows], fontsize=8.5)
+            label = "" if dot.name in named else plainly(dot.name)
+            named.add(dot.name)
+            axes.plot(dot.value, y, "o", color=colour, ms=5, label=label, clip_on=False)
+    axes.set_yticks(range(len(dots.rows)), [plainly(name) for name, _ in dots.rows], fontsize=10)
     axes.set_ylim(len(dots.rows) - 0.5, -0.5)
     axes.set_xlim(0, 1)
-    axes.set_xlabel(plainly(f"← {dots.left}{' ' * 20}{dots.right} →"), fontsize=9)
+    axes.set_xlabel(plainly(f"← {dots.left}{' ' * 20}{dots.right} →"), fontsize=11)
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="x", alpha=0.25, lw=0.6)
-    figure.legend(loc="outside upper right", ncols=8, fontsize=9, frameon=False)
+    figure.legend(loc="outside upper right", ncols=4, fontsize=11, frameon=False)
     return _saved(figure, path)
 
 

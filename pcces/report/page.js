@@ -5,6 +5,7 @@
 const SVG = "http://www.w3.org/2000/svg";
 const COLOURS = 8;
 const HEIGHT = 230;
+const BAND_BEYOND = 0.4; // of the range of the lines: bands may extend the axis by so much on each side
 const MARGIN = { top: 12, right: 12, bottom: 36 };
 const groups = new Map(); // group name -> colour, the same in all charts of the page
 
@@ -146,9 +147,14 @@ class ChartView {
     const series = this.visible();
     const usable = (v) => isNumber(v) && (!this.data.log || v > 0);
     const xs = series.flatMap((s) => this.xs(s).flatMap((v) => [v - s.bars / 2, v + s.bars / 2])).filter((v) => isNumber(v) && (!this.data.logX || v > 0));
-    let ys = this.lines(series).flatMap((s) => [...s.y, ...(s.low ?? []), ...(s.high ?? [])]).filter(usable);
+    const main = this.lines(series).filter((s) => !s.aside);
+    let ys = (main.length ? main : this.lines(series)).flatMap((s) => s.y).filter(usable);
     const limits = this.data.limits.filter((m) => !this.hidden.has(m.name) && usable(m.value));
     const span = (values) => values.reduce(([a, b], v) => [Math.min(a, v), Math.max(b, v)], [Infinity, -Infinity]);
+    const [least, most] = span(ys); // a band that goes far beyond the lines is cut off
+    const room = this.data.log ? Infinity : BAND_BEYOND * (most - least || Math.abs(most) || 1);
+    const within = (v) => Math.min(most + room, Math.max(least - room, v));
+    ys = ys.concat(this.lines(series).flatMap((s) => [...s.y, ...(s.low ?? []), ...(s.high ?? [])]).filter(usable).map(within));
     const [bottom, top] = ys.length ? span(ys) : [0, 1];
     const reach = 0.75 * (top - bottom || Math.abs(top) || 1);
     const beside = series.filter((s) => s.dots).flatMap((s) => s.y).filter(usable);
@@ -207,8 +213,9 @@ class ChartView {
       });
     }
     for (const s of this.visible().filter((s) => s.low)) {
-      const up = this.xs(s).map((x, i) => [x, s.high[i]]);
-      const down = this.xs(s).map((x, i) => [x, this.data.log && s.low[i] <= 0 ? low : s.low[i]]).reverse();
+      const within = (v) => (isNumber(v) ? Math.min(high, Math.max(low, v)) : v);
+      const up = this.xs(s).map((x, i) => [x, within(s.high[i])]);
+      const down = this.xs(s).map((x, i) => [x, within(s.low[i])]).reverse();
       element(this.svg, "path", { class: "band", fill: colourOf(s), d: `${this.path([...up, ...down])}Z` });
     }
     if (isNumber(this.data.at)) {
@@ -222,7 +229,7 @@ class ChartView {
       });
     }
     for (const s of this.visible().filter((s) => !s.dots && !s.bars).reverse()) { // the first on top
-      element(this.svg, "path", { class: "curve", stroke: colourOf(s), d: this.path(this.xs(s).map((x, i) => [x, s.y[i]])) });
+      element(this.svg, "path", { class: "curve", stroke: colourOf(s), d: this.path(this.xs(s).map((x, i) => [x, s.y[i] >= low && s.y[i] <= high ? s.y[i] : null])) });
       const there = (i) => isNumber(s.y[i]) && !(this.data.log && s.y[i] <= 0);
       this.xs(s).forEach((x, i) => { // a value alone makes no line
         if (there(i) && !there(i - 1) && !there(i + 1)) element(this.svg, "circle", { class: "alone", cx: this.toX(x), cy: this.toY(s.y[i]), r: 3.5, fill: colourOf(s) });

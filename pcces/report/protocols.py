@@ -20,7 +20,7 @@ class ReportedLimits(Protocol):
 
     @property
     def thresholds(self) -> Sequence[float]:
-        """The most that each may be on the mean, or where else its limit lies."""
+        """The most that each may be on average, or where else its limit lies."""
 
     @property
     def cost_limits(self) -> Sequence[Any]:
@@ -32,7 +32,7 @@ class ReportedLimits(Protocol):
 
     @property
     def entropy_bounds(self) -> tuple[float, float]:
-        """The least and the most entropy of an episode, on the mean."""
+        """The least and the most entropy of an episode, on average."""
 
 
 class ReportedRun(Protocol):
@@ -40,7 +40,7 @@ class ReportedRun(Protocol):
 
     config: dict[str, Any]  # what was asked for: task, algorithm, preset, seed, settings and so on
     task: Task | Simulator
-    metrics: dict[str, list[float]]  # what was noted, an entry an iteration
+    metrics: dict[str, list[float]]  # what was noted, one entry per iteration
     certificate: Certificate | None  # None until the run is finished
     final: dict[str, Any]  # means and standard errors over the certificate's episodes, once there are any
 

@@ -56,7 +56,7 @@ def make_page(runs: Sequence[ReportedRun], film: Filming | None = None, over: st
 
 
 def best(runs: Sequence[ReportedRun]) -> ReportedRun | None:
-    """Of the finished runs the certified one of the highest return, or the highest return if none is certified."""
+    """The finished, certified run with the highest return; if none is certified, the one with the highest return."""
     done = [run for run in runs if run.certificate is not None]
     return max(done, key=lambda run: (run.certificate.holds, run.final["return"]), default=None)  # type: ignore[union-attr]
 
@@ -94,7 +94,7 @@ def _concerns(runs: Sequence[ReportedRun]) -> list[Section]:
     points = [
         words + (f" (seeds {', '.join(map(str, seeds))})" if len(runs) > 1 else "") for words, seeds in said.values()
     ]
-    return [Verdict(None, "Worth a second look", points, warning=True)] if points else []
+    return [Verdict(None, "Warnings", points, warning=True)] if points else []
 
 
 def _tested(count: int) -> str:
@@ -116,7 +116,9 @@ def at_work(runs: Sequence[ReportedRun], where: str, film: Filming) -> list[Sect
         for values in (made.costs, run.final["costs"])
     )
     whose = f" of seed {run.config['seed']}, the best" if len(runs) > 1 else ""
-    caption = f"One episode{whose}, an ordinary one: return {made.total:.4g}{costs}; the mean of {run.final['episodes']} fresh ones is"
+    caption = (
+        f"One typical episode{whose}: return {made.total:.4g}{costs}; the mean of {run.final['episodes']} fresh ones is"
+    )
     caption += f" {run.final['return']:.4g}{means}."
     if costs and run.problem.on_means:
         caption += " Limits hold for the mean; a single episode may exceed them."
@@ -164,7 +166,7 @@ def took(run: ReportedRun) -> list[Section]:
         if math.isfinite(a)  # earlier versions did not note costs
     ]
     rows.append(["seconds", f"{metrics['seconds'][-1]:.1f}", "–"])
-    note = "In all, over every episode that was played: samples, trial points and random first policies included."
+    note = "Totals over all episodes of the training, including samples, trial points and the first random policies."
     return [Table("What it took", ["", "training", "certification"], rows, note)]
 
 

@@ -28,7 +28,7 @@ def search_page(result: Any, optimum: float | None = None) -> Page:
     sections += limits(result)
     drawn = [*(charts(result, optimum) if len(result.history) else []), *over_limits(result)]
     if drawn:
-        note = "Estimates at the incumbent, as the search had them; points that broke their limits have no place in the objective's curve."
+        note = "Estimates at the incumbent during the search. The curve of the objective leaves out points that broke their limits."
         sections.append(Charts("The search", drawn, note * bool(len(result.history))))
     sections += surroundings(result)
     sections += best_points(result)
@@ -45,7 +45,7 @@ def _words(setting: Any) -> str:
 
 
 def _constants(result: Any) -> dict[str, Any]:
-    """Of Algorithm 1, and what it ran on."""
+    """The settings of Algorithm 1, and the machine."""
     versions = {"python": platform.python_version()} | {name: version(name) for name in ("pcces", "numpy", "scipy")}
     return result.rule._asdict() | {f"version of {name}": value for name, value in versions.items()}
 
@@ -69,7 +69,7 @@ def charts(result: Any, optimum: float | None = None) -> list[Chart]:
     goal = [LimitLine(optimum, f"optimum {optimum:g}", goal=True)] if optimum is not None else []
     made = [drawn("objective of the incumbent", {"objective": fun}, goal)]
     for lines in _by_size(result):
-        made.append(drawn("constraints of the incumbent, less their limits", lines, [LimitLine(0.0, "limit 0")]))
+        made.append(drawn("constraints of the incumbent, minus their limits", lines, [LimitLine(0.0, "limit 0")]))
     sizes = {"step size sigma": history["sigma"], "spread of the samples": history["sigma_es"]}
     made.append(drawn("step sizes", sizes, log=True))
     accepted = recent_mean(history["success"].astype(float), RECENT)
@@ -77,7 +77,7 @@ def charts(result: Any, optimum: float | None = None) -> list[Chart]:
     if optimum is not None:
         constants = Constants.for_rule(result.rule.kappa, result.rule.gamma)
         phi = constants.lyapunov(fun - optimum, history["sigma"].astype(float))
-        made.append(drawn("Lyapunov function Phi, less its least value", {"Phi": phi}, log=True))
+        made.append(drawn("Lyapunov function Phi, minus its smallest value", {"Phi": phi}, log=True))
     return made
 
 
@@ -112,5 +112,5 @@ def over_limits(result: Any) -> list[Chart]:
     counts = {"over a limit": over.cumsum()[places]} if inequalities else {}
     if failed.any():
         counts["failed"] = failed.cumsum()[places]
-    return [Chart("evaluations over a limit or failed, so far", [Series(*each) for each in ((k, x, v) for k, v in counts.items())],
+    return [Chart("evaluations above a limit or failed, so far", [Series(*each) for each in ((k, x, v) for k, v in counts.items())],
                   x_label="evaluations")]  # fmt: skip

@@ -33,8 +33,8 @@ def verdict(result: Any) -> Section:
         return Verdict(False, "Not certified", _bounds(result), result.message)
     doubtful = not c.guaranteed
     note = result.message if result.status else ""
-    note += " It rests on what the certificate below assumes." * doubtful
-    title = f"Feasible with {100 * c.confidence:g} % confidence ({c.grade})"
+    note += " It depends on the assumptions below." * doubtful
+    title = f"Certified with {100 * c.confidence:g} % confidence ({c.grade})"
     if not result.success:
         title, doubtful = f"{title}, but no better than x0", True
     return Verdict(True, title, _bounds(result), note.strip(), doubtful)
@@ -44,7 +44,7 @@ def _bounds(result: Any) -> list[str]:
     c = result.certificate
     labels = result.setting.labels
     return [
-        f"{label}: {f'kept, by at least {-bound:.4g}' if bound <= c.tolerance else f'over it by up to {bound:.4g}'}"
+        f"{label}: {f'kept with a margin of at least {-bound:.4g}' if bound <= c.tolerance else f'may be exceeded by up to {bound:.4g}'}"
         for label, bound in zip(labels, c.upper_bounds)
     ]
 
@@ -56,13 +56,13 @@ def certified(result: Any) -> Section:
         return Table("The certificate", ["", ""], [["grade", "none yet: the search goes on"]])
     grade = Marked(c.grade, c.guaranteed) if c.guaranteed or not c.holds else c.grade
     rows: list[list[Cell]] = [["grade", grade], ["confidence, all limits together", f"{100 * c.confidence:g} %"]]
-    rows += [["fresh samples of the answer", c.samples], ["bound", c.method], ["points put to the test", c.tested]]
+    rows += [["fresh samples of the answer", c.samples], ["bound", c.method], ["points tested", c.tested]]
     if c.failure_rate is not None:
         failed = f"{c.failed} of {c.samples + c.failed} fresh ones; at most {100 * c.failure_rate:.2g} %"
         allowed = "" if c.failure_limit is None else f" ({100 * c.failure_limit:g} % allowed)"
-        rows += [["evaluations that fail, which are missing values", failed + allowed]]
+        rows += [["failed evaluations (missing values)", failed + allowed]]
     rows += [["it assumes", "; ".join(c.assumes)]] if c.holds else []
-    rows += [["it could be fooled by", said] for said in c.could_be_fooled_by] if c.holds else []
+    rows += [["what could make it wrong", said] for said in c.could_be_fooled_by] if c.holds else []
     rows += [["for a guarantee", c.for_a_guarantee]] if c.for_a_guarantee else []
     return Table("The certificate", ["", ""], rows)
 
@@ -78,14 +78,14 @@ def answer(result: Any, optimum: float | None) -> Section:
         gain = result.improvement
         lower = gain.value >= 0  # if not, x0 broke a limit
         rows.append(
-            ["lower than at x0 by" if lower else "higher than at x0 by", f"{abs(gain.value):.4g} ± {gain.error:.2g}"]
+            ["decrease of f from x0" if lower else "increase of f from x0", f"{abs(gain.value):.4g} ± {gain.error:.2g}"]
         )
     x, variables = np.asarray(result.x, dtype=float), result.setting.variables
     rows += [[v.name, f"{v.text(x[i])}{_place(v, x[i])}"] for i, v in enumerate(variables[:SHOWN])]
     if len(variables) > SHOWN:
         rows.append([f"and {len(variables) - SHOWN} more variables", "below, under All variables"])
-    rows += [["evaluations", int(result.nfev)], ["of them failed", int(result.failures)]]
-    rows += [["of them over a limit", f"{result.violations.evaluations} ({100 * result.violations.share:.2g} %)"]]
+    rows += [["evaluations", int(result.nfev)], ["failed evaluations", int(result.failures)]]
+    rows += [["evaluations above a limit", f"{result.violations.evaluations} ({100 * result.violations.share:.2g} %)"]]
     return Table("The answer", ["", "value"], rows)
 
 
@@ -109,7 +109,7 @@ def _place(variable: Any, value: float) -> str:
 
 
 def limits(result: Any) -> list[Section]:
-    """Which limits bind, and what looser ones would gain."""
+    """Which limits bind, and what looser limits would gain."""
     setting, c, around = result.setting, result.certificate, result.around
     if not setting.constraints and not around.multipliers:
         return []
@@ -123,12 +123,12 @@ def limits(result: Any) -> list[Section]:
     rows += [[m.name, None, None, *_of_multiplier(m)] for m in multipliers[len(setting.constraints) :]]
     columns = [
         "limit",
-        "at the answer, less the limit",
+        "at the answer, minus the limit",
         "upper bound",
         "",
-        "f is lower by, for each unit that it is looser",
+        "decrease of f per unit of a looser limit",
     ]
-    return [Table("Which limits bind, and what looser ones would gain", columns, rows, _about(result))]
+    return [Table("Which limits bind, and what looser limits would gain", columns, rows, _about(result))]
 
 
 def _of_multiplier(m: Any) -> list[Cell]:
@@ -142,24 +142,24 @@ def _about(result: Any) -> str:
     """The multipliers in words."""
     around = result.around
     if not around.known:
-        return "There is no model of the surroundings, so what looser limits would gain is not known."
+        return "There is no model near the answer, so the gain of looser limits is not known."
     if not around.multipliers:
-        return "All variables are discrete, so there are no slopes that would tell what looser limits gain." * bool(
+        return "All variables are discrete, so there are no slopes that show the gain of looser limits." * bool(
             result.setting.constraints
         )
     constraints = around.multipliers[: len(result.setting.constraints)]
     said = [_in_words(m, j in result.setting.equal) for j, m in enumerate(constraints) if m.binds][:2]
     said.append(
-        "The multipliers of the model's Lagrangian at the answer: units of f by unit of c (of a variable, for its bounds), ± standard "
-        "error; for small changes only."
+        "The multipliers of the model's Lagrangian at the answer: units of f per unit of c (or of a variable, for its bounds), ± standard "
+        "error. They are valid for small changes."
     )
     values, errors = around.values
     broken = values[1:] > 2 * errors[1:]
     if np.any(np.delete(broken, list(result.setting.equal))):
-        said.append("The answer is over a limit, so they are rough.")
+        said.append("The answer is above a limit, so they are rough.")
     if around.unexplained > 0.2:
         said.append(
-            f"{100 * around.unexplained:.0f} % of the slope of f at the answer is explained by no limit: a longer search may find "
+            f"{100 * around.unexplained:.0f} % of the slope of f at the answer is not explained by limits: a longer search may find "
             "a better point."
         )
     return " ".join(said)
@@ -172,7 +172,7 @@ def _in_words(m: Any, equality: bool) -> str:
     step = 0.1 * 10.0 ** math.floor(math.log10(max(abs(m.error), 0.1 * abs(m.value)) / abs(m.value)))
     larger = f"had to be {step:g} instead of 0" if equality else f"might be {step:g} larger"
     lower = "lower" if m.value > 0 else "higher"
-    return f"If {m.name} {larger}, the least f would be {abs(m.value) * step:.2g} {lower} (± {m.error * step:.1g})."
+    return f"If {m.name} {larger}, the smallest f would be {abs(m.value) * step:.2g} {lower} (± {m.error * step:.1g})."
 
 
 def best_points(result: Any) -> list[Section]:
@@ -194,7 +194,7 @@ def best_points(result: Any) -> list[Section]:
     columns = [
         "f",
         "evaluations",
-        *(f"{setting.constraints[j]}, less its limit" for j in closest),
+        *(f"{setting.constraints[j]}, minus its limit" for j in closest),
         *(v.name for v in shown),
     ]
     given = np.asarray(result.x, dtype=float)
@@ -206,8 +206,8 @@ def best_points(result: Any) -> list[Section]:
         mark = "the answer" if i in answered else ""
         rows.append([f, int(counts[i]), *constraints, *(v.text(x[i, k]) for k, v in enumerate(shown)), mark])
     note = (
-        "Means of all evaluations of a point, ± standard error. Those that keep their limits come first, ordered by f; a standard error "
-        "counts against all. Points with few evaluations are here because they were lucky, too."
+        "Means of all evaluations of a point, ± standard error. Points that keep their limits come first, ordered by f; a standard error "
+        "counts against all. Points with few evaluations may be here by luck."
     )
     return [Table("The best points evaluated", [*columns, ""], rows, note)]
 
@@ -226,11 +226,9 @@ def troubles(result: Any) -> list[Section]:
             )
     found: list[Section] = []
     if rows:
-        columns = ["limit", "evaluations over it", "share of those that did not fail", "by at most"]
-        note = (
-            "Single evaluations, wherever the search made them: noise takes some over a limit that their point keeps."
-        )
-        found.append(Table("Over the limits during the search", columns, rows, note))
+        columns = ["limit", "evaluations over it", "share of the evaluations that did not fail", "by at most"]
+        note = "All single evaluations of the search. Noise puts some above a limit that their point keeps."
+        found.append(Table("Evaluations above the limits during the search", columns, rows, note))
     if result.failures:
         where = {}
         points = table.points[~good][-FAILED:]
@@ -238,7 +236,5 @@ def troubles(result: Any) -> list[Section]:
             where[f"{k}"] = ", ".join(f"{v.name} = {v.text(x[i])}" for i, v in enumerate(setting.variables[:COLUMNS]))
         share = 100 * result.failures / max(result.nfev, 1)
         said = {"evaluations that failed": f"{result.failures} of {result.nfev} ({share:.2g} %)"}
-        found.append(
-            Details("Failed evaluations", said | {f"the latest of them, {k}": text for k, text in where.items()})
-        )
+        found.append(Details("Failed evaluations", said | {f"the latest {k}": text for k, text in where.items()}))
     return found

@@ -14,7 +14,7 @@ SHOWN = 8  # constraints: those nearest to their limits in the end
 ROWS = 100  # variables
 CLOUD = 4000  # evaluations, evenly from all of them
 DOUBT = "#b26a00"
-LEGEND: dict[str, Any] = {"framealpha": 0.75, "edgecolor": "none"}
+LEGEND: dict[str, Any] = {"framealpha": 0.75, "edgecolor": "none", "markerscale": 1.5}
 
 
 def plot_search(result: Any, path: Any = None) -> Any:
@@ -22,12 +22,13 @@ def plot_search(result: Any, path: Any = None) -> Any:
     from matplotlib.figure import Figure
 
     n = len(result.setting.variables[: ROWS + 1])
-    figure = Figure(figsize=(13, max(6.5, min(2.5 + 0.115 * n, 12))), layout="constrained")
-    grid = figure.add_gridspec(2, 3, width_ratios=(1, 1, 0.9))
+    below = max(1.6, min(0.5 + 0.16 * n, 10))  # inches for the variables
+    figure = Figure(figsize=(7.6, 6.2 + below), layout="constrained")
+    grid = figure.add_gridspec(3, 2, height_ratios=(2.8, 2.8, below))
     objective = figure.add_subplot(grid[0, 0])
     constraints = figure.add_subplot(grid[0, 1], sharex=objective)
     steps, samples = (figure.add_subplot(grid[1, j], sharex=objective) for j in (0, 1))
-    variables = figure.add_subplot(grid[:, 2])
+    variables = figure.add_subplot(grid[2, :])
     _draw_objective(objective, result)
     _draw_constraints(constraints, result)
     _draw_steps(steps, result)
@@ -41,7 +42,7 @@ def plot_search(result: Any, path: Any = None) -> Any:
         axes.set_xlabel("evaluations")
     objective.set_xlim(0, 1.02 * max(result.nfev, 1))
     said, colour = _headline(result)
-    figure.suptitle(said, fontsize=10, color=colour)
+    figure.suptitle(said, fontsize=11, color=colour)
     if path is not None:
         figure.savefig(path, dpi=150)
     return figure
@@ -50,12 +51,12 @@ def plot_search(result: Any, path: Any = None) -> Any:
 def _headline(result: Any) -> tuple[str, str]:
     """What came out, and its colour."""
     certificate = result.certificate
-    said = (
-        "still searching: nothing is certified yet" if result.running else str(certificate).partition(". It could")[0]
-    )
+    said = "still searching: nothing is certified yet"
+    if not result.running:
+        said = result.message.partition(". It could")[0].partition(". The search ended")[0]
     grade = {"guaranteed": GOAL, "asymptotic": DOUBT}.get(certificate.grade, LIMIT)
     colour = "0.35" if result.running else GOAL if not certificate.upper_bounds and certificate.holds else grade
-    return plainly(textwrap.fill(said, 130)), colour
+    return plainly(textwrap.fill(said, 82)), colour
 
 
 def _nothing(axes: Any, said: str) -> None:
@@ -64,9 +65,9 @@ def _nothing(axes: Any, said: str) -> None:
 
 
 def _draw_objective(axes: Any, result: Any) -> None:
-    """Of x_k, over all that was evaluated."""
+    """The objective at x_k, and all evaluations."""
     history = result.history
-    axes.set_title("objective of the incumbent", loc="left", fontsize=10)
+    axes.set_title("objective of the incumbent", loc="left", fontsize=11)
     values = result.evaluations["f"]
     made = np.arange(result.nfev - len(values), result.nfev) + 1
     every = max(1, len(values) // CLOUD)
@@ -77,12 +78,13 @@ def _draw_objective(axes: Any, result: Any) -> None:
         style = {"lw": 1.5, "marker": "o" if len(history) < 3 else None, "ms": 4}
         axes.plot(x, np.where(feasible, lines, np.nan), color=COLOURS[0], label="feasible", **style)
         if not feasible.all():
+            style |= {"marker": "."}  # a single infeasible point makes no line
             axes.plot(x, np.where(feasible, np.nan, lines), color=LIMIT, label="infeasible", **style)
     if np.isfinite(result.fun):
         axes.axhline(result.fun, color="0.35", lw=0.8, ls="--", label=f"answer {result.fun:.4g}")
     _frame(axes, np.concatenate([lines, [result.fun]]), values)
     if np.isfinite(values).any():
-        axes.legend(fontsize=8, **LEGEND)
+        axes.legend(fontsize=9, **LEGEND)
     else:
         _nothing(axes, "nothing was evaluated without failing" if len(values) else "nothing is evaluated yet")
 
@@ -105,10 +107,10 @@ def _draw_constraints(axes: Any, result: Any) -> None:
     labels = result.setting.labels
     if not labels:
         unknown = not len(result.history) and not np.isfinite(result.evaluations["f"]).any()
-        axes.set_title("constraints", loc="left", fontsize=10)
+        axes.set_title("constraints", loc="left", fontsize=11)
         _nothing(axes, "not known yet" if unknown else "no constraints")
         return
-    axes.set_title("constraints of the incumbent, less their limits", loc="left", fontsize=10)
+    axes.set_title("constraints, minus their limits", loc="left", fontsize=11)
     axes.axhline(0, color=LIMIT, lw=1, ls="--")
     excess = result.history["excess"] if len(result.history) else np.zeros((0, len(labels)))
     if not np.isfinite(excess).any():
@@ -135,12 +137,12 @@ def _draw_constraints(axes: Any, result: Any) -> None:
         axes.plot(result.history["evaluations"], excess[:, j], color=COLOURS[j % len(COLOURS)], label=label, **style)
     if len(labels) > SHOWN:
         axes.plot([], [], " ", label=f"and {len(labels) - SHOWN} farther away")
-    axes.legend(fontsize=8 if len(closest) < 5 else 7, **LEGEND, ncols=1 if len(closest) < 5 else 2)
+    axes.legend(fontsize=9 if len(closest) < 5 else 8, **LEGEND, ncols=1 if len(closest) < 5 else 2)
 
 
 def _draw_steps(axes: Any, result: Any) -> None:
     history = result.history
-    axes.set_title("step sizes", loc="left", fontsize=10)
+    axes.set_title("step sizes", loc="left", fontsize=11)
     if not len(history):
         _nothing(axes, "no iteration is finished yet")
         return
@@ -155,21 +157,22 @@ def _draw_steps(axes: Any, result: Any) -> None:
         **style,
     )
     logarithmic(axes)
-    axes.legend(fontsize=8, **LEGEND)
+    axes.legend(fontsize=9, **LEGEND)
 
 
 def _draw_samples(axes: Any, result: Any) -> None:
     history = result.history
-    axes.set_title("evaluations spent on each trial point", loc="left", fontsize=10)
+    axes.set_title("evaluations spent on each trial point", loc="left", fontsize=11)
     if not len(history):
         _nothing(axes, "no iteration is finished yet")
         return
     x, spent, success = history["evaluations"], history["samples_trial"], history["success"].astype(bool)
     for mask, label, colour in ((success, "accepted", COLOURS[2]), (~success, "rejected", "0.7")):
-        axes.plot(x[mask], spent[mask], ".", color=colour, ms=4, label=label)
+        if mask.any():
+            axes.plot(x[mask], spent[mask], ".", color=colour, ms=4, label=label)
     axes.set_ylim(0.7, 1.5 * max(float(spent.max()), 4.0))
     logarithmic(axes)
-    axes.legend(fontsize=8, **LEGEND)
+    axes.legend(fontsize=9, **LEGEND)
 
 
 def _draw_variables(axes: Any, result: Any) -> None:
@@ -177,7 +180,7 @@ def _draw_variables(axes: Any, result: Any) -> None:
     variables = result.setting.variables[:ROWS]
     n, total = len(variables), result.setting.space.size
     axes.set_title(
-        "x, between its bounds" + (f" (the first {ROWS} of {total})" if total > ROWS else ""), loc="left", fontsize=10
+        "x, between its bounds" + (f" (the first {ROWS} of {total})" if total > ROWS else ""), loc="left", fontsize=11
     )
     points, x, x0 = (np.atleast_2d(part) for part in (result.evaluations.points, _numbers(result), result.setting.x0))
     points = points if points.shape[1] >= n else np.zeros((0, n))
@@ -206,18 +209,18 @@ def _draw_variables(axes: Any, result: Any) -> None:
         axes.plot(place(x[:, i]), i, "o", color=COLOURS[0], zorder=3, label="answer" if i == 0 else "", **size)
         if n <= 30:
             text = plainly(variable.text(float(x[0, i])))
-            axes.annotate(text, (1.03, i), va="center", fontsize=8, color=COLOURS[0], annotation_clip=False)
+            axes.annotate(text, (1.03, i), va="center", fontsize=9, color=COLOURS[0], annotation_clip=False)
     axes.set_ylim(n - 0.5, -0.5 - 0.06 * n)
     axes.set_xlim(-0.02, 1.02)
     every = 1 if n <= 50 else 5
     names = [plainly(textwrap.shorten(v.name, 18, placeholder="…")) for v in variables]
-    axes.set_yticks(range(0, n, every), names[::every], fontsize=9 if n <= 30 else 6.5)
+    axes.set_yticks(range(0, n, every), names[::every], fontsize=10 if n <= 30 else 6.5)
     bounded = all(math.isfinite(v.low) and math.isfinite(v.high) for v in variables)
-    axes.set_xticks([0, 1], ["lower", "upper"] if bounded else ["least", "largest"], fontsize=8)
+    axes.set_xticks([0, 1], ["lower", "upper"] if bounded else ["least", "largest"], fontsize=10)
     axes.hlines(np.arange(n), 0, 1, color="0.88", lw=0.8, zorder=0)
     axes.spines["left"].set_visible(False)
     axes.tick_params(axis="y", length=0)
-    axes.legend(fontsize=8, **LEGEND, ncols=2, loc="upper right")
+    axes.legend(fontsize=9, **LEGEND, ncols=2, loc="upper right")
 
 
 def _numbers(result: Any) -> np.ndarray:

@@ -28,7 +28,7 @@ def surroundings(result: Any) -> list[Section]:
     made = [_section(result, each, [j for j in close if row[1 + j]]) for each, row in zip(slices, changing)]
     note = (
         "The model along each variable, through the answer: lines with bands of two standard errors. Dots are evaluations near the "
-        "slice, moved into it by the model; the dotted line marks the answer. Constraints are less their limits: at most 0 keeps them."
+        "slice, moved into it by the model; the dotted line marks the answer. Constraints are drawn minus their limits: at most 0 is feasible."
     )
     head = Chapter("Around the answer", "around", note)
     rest = [Folded(f"{len(made) - OPEN} more variables", made[OPEN:])] if len(made) > OPEN else []

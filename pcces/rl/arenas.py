@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def arena_and_engine(run: Run, algorithm: Algorithm, settings: Any, seeds: Sequence[int]) -> tuple[Any, Engine]:
-    """Where runs like this one are played, and what advances them."""
+    """The arena of runs like this one, and the program that advances them."""
     c = run.config
     if c.get("engine", "device") == "device":
         from pcces.engines.device import DeviceEngine, configure

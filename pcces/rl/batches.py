@@ -152,7 +152,7 @@ def conclude(
         policy, settings, decided.x, learner.adam, did, jnp.tensordot(weights, scaled, 1), decided.k - 1, learn_key, bonus,
         weights @ (remembered - here),
     )
-    d = moved - decided.x
+    d = near_enough(moved - decided.x, own["kl"], settings)
     x_trial = algorithm.trial_point(decided, d, settings.rule)
 
     critics = fit(net, settings, learner.critics, epoch, advantage + value[:, :-1], critic_key)
@@ -176,6 +176,15 @@ def conclude(
         | {f"price_{name}": prices.values[i] for i, name in enumerate(problem.cost_names)}
     )
     return BatchLearner(decided, x_trial, adam, critics, normalizer, known, prices, remembered), metrics
+
+
+def near_enough(d: Array, kl: Array, settings: Settings) -> Array:
+    """d_k, shortened where the last pass went too far: the KL divergence grows with the square of the step.
+
+    >>> near_enough(jnp.array([3.0, 4.0]), jnp.float32(0.08), Settings(target_kl=0.02)).tolist()
+    [1.5, 2.0]
+    """
+    return d * jnp.sqrt(jnp.minimum(1.0, settings.target_kl / jnp.maximum(kl, 1e-12)))
 
 
 def with_failing(samples: Array, known: IncumbentEstimate) -> Array:

@@ -42,7 +42,7 @@ class Beginning:
         if isinstance(init, str | Path):
             path = Path(init)
             if inside := sorted(file.parent.name for file in path.glob("seed-*/config.json")):
-                raise ValueError(f"{path} holds several seeds: init takes one of them, such as {path / inside[0]}")
+                raise ValueError(f"{path} has several seeds: init takes one of them, such as {path / inside[0]}")
             init = load(path)
         if not isinstance(init, Run):
             raise TypeError(f"init must be a finished run or the folder of one, got {init!r}")

@@ -71,7 +71,7 @@ def metrics_before(checkpoint: Checkpoint, file: Path) -> Metrics:
         if len(there) < checkpoint.done or there != list(range(checkpoint.done)):
             raise ValueError(f"{file} has not all of the {checkpoint.done} iterations before the checkpoint")
     except (OSError, ValueError) as error:
-        raise ValueError(f"{error}: this run cannot go on, train again in another folder") from error
+        raise ValueError(f"{error}: this run cannot continue, train again in another folder") from error
     return metrics
 
 
@@ -86,7 +86,7 @@ def _read(run: Run, file: Path) -> Checkpoint:
             theirs = short(repr(data.get(name)))
             raise ValueError(f"{file} is the checkpoint of a run with {name} {theirs}, not {mine!r}")
     if data.get("layout", 1) != LAYOUT:
-        raise ValueError(f"{file} was written by another version of pcces: go on with that one, or train anew")
+        raise ValueError(f"{file} was written by another version of pcces: continue with that version, or train again")
     try:
         check(data, DATA)
         count = sum(name.startswith("state.") for name in arrays)

@@ -17,7 +17,7 @@ def chosen(run: Run, settings: Any) -> str:
     >>> from pcces.policies import prepare
     >>> training = prepare("CartSafe-v0", [0], steps=1e6)
     >>> print(training.chosen)
-    pcces: 196 iterations of 5100 steps (a 200th of all); starts with the best of 64 random policies; limits: off_centre <= 30, \
+    pcces: 333 iterations of 3000 steps (10 episodes); starts with the best of 64 random policies; limits: off_centre <= 30, \
 entropy <= 2000, entropy >= 0 (as the task says); on the device (a task in JAX)
     """
     return f"{run.config['algorithm']}: " + "; ".join(_choices(run, settings))
@@ -29,7 +29,7 @@ def _choices(run: Run, settings: Any) -> Iterator[str]:
         each = settings.iteration_steps(task)
         least = each == LEAST_EPISODES * task.max_steps
         budget = bool(config["steps"]) and settings.epoch_steps == int(config["steps"] / BATCHES)
-        why = " (a 200th of all)" if budget else f" ({LEAST_EPISODES} episodes)" if least else ""
+        why = f" (a {BATCHES}th of all)" if budget else f" ({LEAST_EPISODES} episodes)" if least else ""
         yield f"{settings.iterations} iterations of {each} steps{why}"
     else:
         yield f"{settings.iterations} iterations of {settings.population} policies"

@@ -83,7 +83,7 @@ def demonstrations(policy: Policy, observations: Any, actions: Any) -> tuple[np.
     if a.shape != wanted:
         raise ValueError(f"there are {len(o)} observations, so actions must be of shape {wanted}, got {a.shape}")
     if len(o) < LEAST:
-        raise ValueError(f"{LEAST} demonstrations are needed at least, a row of observations each, got {len(o)}")
+        raise ValueError(f"at least {LEAST} demonstrations are needed, each a row of observations, got {len(o)}")
     for name, values in (("observations", o), ("actions", a)):
         if bad := int(np.sum(~np.isfinite(values.reshape(len(o), -1)).all(axis=1))):
             raise ValueError(
@@ -93,7 +93,7 @@ def demonstrations(policy: Policy, observations: Any, actions: Any) -> tuple[np.
 
 
 def numbers(name: str, values: Any) -> np.ndarray:
-    """As an array, or an error that says that they are none."""
+    """The values as an array; an error if they are not numbers."""
     try:
         return np.asarray(values, dtype=float)
     except (TypeError, ValueError) as error:

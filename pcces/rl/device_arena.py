@@ -158,7 +158,7 @@ class DeviceArena:
     # -- what it means ---------------------------------------------------------------------------------------------------
 
     def outputs(self, outcome: Outcome) -> Array:
-        """y = (f, c), a row an episode."""
+        """y = (f, c), one row per episode."""
         return self.problem.outputs(outcome)
 
     def described(self, x: Array, normalizer: Normalizer, own: Outcome, samples: Array, spent: Spent) -> dict[str, Any]:
@@ -182,7 +182,7 @@ class DeviceArena:
 
 
 def _columns(group: Group) -> Array:
-    """A group's points, a column an episode."""
+    """A group's points, one column per episode."""
     repeats = len(group.seeds) // len(group.points)
     return jnp.repeat(group.points, repeats, axis=0).T
 

@@ -76,7 +76,7 @@ class Epoch(NamedTuple):
     going: Array  # (T, B): 1 where the next row is of the same episode, 0 where the task ended it
     weights: Array  # (T, B)
     costs: Array  # (r,) of an episode, on average over all devices' first episodes
-    length: Array  # steps an episode, on average over the same
+    length: Array  # steps per episode, on average over the same
     seen: Seen  # for the normalisation
 
 

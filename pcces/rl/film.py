@@ -81,7 +81,7 @@ def ordinary_film(run: Run, width: int | None = None) -> Film:
 
 
 def typical(run: Run, tries: int = 5) -> int:
-    """Of some seeds the one whose episode is nearest to what the policy does on the mean: a film is one episode only."""
+    """The seed whose episode is closest to the average behaviour of the policy: a film is only one episode."""
     task, final = run.task, run.final
     means = np.array([final["return"], *final["costs"]])
     spread = np.array([final["return_error"], *final["costs_error"]]) * math.sqrt(final["episodes"])

@@ -212,12 +212,11 @@ def _limits(path: Path, config: dict[str, Any]) -> dict[str, Limit] | None:
 
 
 def load(path: str | Path, cost: CostFunction | None = None, task: Any = None) -> Run:
-    """A run from its folder; a task of your own has to be registered first (`pcces.envs.register_task`).
+    """Load a run from its folder. Register your own task first (`pcces.envs.register_task`).
 
-    A cost function that the run was given has to be given again to evaluate it, and so has an environment that was given as
-    it is (`task`: the environment, its class, or a function that makes it); for all else they are not needed. The folder
-    may come from a stranger: nothing it names is imported (import the module of a task of your own first), and what is
-    damaged or makes no sense is a ValueError.
+    To evaluate a run with a cost function, give it again as `cost`. To evaluate a run of an environment object, class or function,
+    give it again as `task`. Otherwise they are not needed. A folder from a stranger is safe to load: nothing that it names is
+    imported (import the module of your own task first), and damaged or implausible files raise ValueError.
     """
     path = Path(path)
     config = read_config(path)

@@ -128,13 +128,13 @@ class Request:
             check_reachable(task, problem)
         if not problem.on_means and self.algorithm.only_means:
             raise ValueError(
-                f"{self.algorithm.name} knows limits on means only: give a threshold, or another algorithm"
+                f"{self.algorithm.name} only knows limits on means: give a threshold, or another algorithm"
             )
         shape = Policy(task.observation_size, task.actions, tuple(settings.hidden))
         if self.beginning is not None:
             self.beginning.check(shape)
         if self.resume and any(path is None for path in self.paths):
-            raise ValueError("resume needs out: the folder of the run to go on with")
+            raise ValueError("resume needs out: the folder of the run to continue")
         runs = []
         for seed, path in zip(seeds, self.paths):
             config = {
@@ -206,7 +206,7 @@ class Request:
             check_unused(path)
             return
         if not (path / "config.json").exists():
-            raise FileNotFoundError(f"there is no run to go on with in {path}")
+            raise FileNotFoundError(f"there is no run to continue in {path}")
         before = read_config(path)
         if before["algorithm"] == self.algorithm.name:
             check_current(path, before, self.algorithm)
@@ -228,7 +228,7 @@ def affordable(settings: Any, task: Task | Simulator, steps: float) -> int:
     """
     each = settings.iteration_steps(task)
     if steps < each:
-        raise ValueError(f"steps={steps:.0f} is less than an iteration takes, which is {each} steps; give more")
+        raise ValueError(f"steps={steps:.0f} is less than one iteration, which takes {each} steps; give more")
     return int(steps // each)
 
 
@@ -268,11 +268,11 @@ def checked_engine(
     """
     if engine == "device":
         if workers is not None:
-            raise ValueError(f"the device engine uses every core by itself: workers={workers} has no meaning for it")
+            raise ValueError(f"the device engine uses all cores: leave out workers={workers}")
         if step_timeout is not None:
-            raise ValueError("a step on the device cannot hang: step_timeout is for engine='local' and 'ray'")
+            raise ValueError("step_timeout is only for engine='local' and 'ray'")
     if ray_address is not None and engine != "ray":
-        raise ValueError("ray_address is the address of a Ray cluster: give engine='ray' with it")
+        raise ValueError("ray_address needs engine='ray'")
     if workers is not None and workers < 1:
         raise ValueError(f"workers must be at least 1, got {workers}")
     if step_timeout is not None and not step_timeout > 0:
@@ -302,7 +302,7 @@ def check_unused(path: Path) -> None:
     """That a new run has a folder to itself."""
     if path.exists() and any(file.name != LOCK for file in path.iterdir()):
         raise FileExistsError(
-            f"{path} exists already: give another folder, delete it, or go on with it (--resume, resume=True)"
+            f"{path} exists already: give another folder, delete it, or continue it (--resume, resume=True)"
         )
 
 
@@ -330,7 +330,7 @@ def check_same(path: Path, before: dict[str, Any], asked: dict[str, Any]) -> Non
             name, was, now = f"{name}.{key}", was.get(key), now.get(key)
         if was != now:
             raise ValueError(
-                f"the run in {path} has {name} = {was!r}, but {now!r} is asked for: it cannot go on as that"
+                f"the run in {path} has {name} = {was!r}, but {now!r} is asked for: it cannot continue as that"
             )
 
 

@@ -1,7 +1,7 @@
 """A run and its folder: what was asked for, how it went, and the policy that came out. No pickle: a stranger's run is safe to open.
 
 config.json       task, algorithm, preset, settings, versions
-metrics.csv       one line an iteration
+metrics.csv       one line per iteration
 checkpoint.npz    everything needed to go on
 policy.npz        the policy returned, its normalisation and shape
 init.npz          the policy it began with, where that was another run's
@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from pcces.core.certificate import Certificate
+from pcces.envs.costs import episode_range
 from pcces.rl.arenas import elsewhere, playing
 from pcces.rl.certify import certify, ranges
 from pcces.rl.first import KeptCritics
@@ -41,11 +42,12 @@ if TYPE_CHECKING:
 
 Metrics = dict[str, list[float]]
 NOTHING_TO_CERTIFY = "NO LIMITS: nothing to certify"
+LOOSE = 10.0  # times what any episode cost: bounds of it that are worth a word
 
 
 @dataclass(repr=False)
 class Run:
-    """A training run: its configuration, its course, its policy and what fresh episodes say of it."""
+    """A training run: its configuration, its metrics, its policy and its certificate."""
 
     config: dict[str, Any]
     task: Task | Simulator
@@ -60,24 +62,24 @@ class Run:
     path: Path | None = None
 
     def __repr__(self) -> str:
-        """In a line or two: what was trained, how long, and what came out."""
+        """A short summary: task, algorithm, length and result."""
         what = "{algorithm} on {task}, seed {seed}".format(**self.config)
         done = len(self.metrics.get("iteration", ()))  # none are known of a policy that was kept without its metrics
         return f"<{what}{f', {done} iterations' if done else ''}; {self.words()}>"
 
     def policy(self, observation: Any, rng: np.random.Generator | None = None) -> Any:
-        """An action as the environment takes it, within its bounds; without a generator, the likeliest one.
+        """An action in the units of the environment, within its bounds. Without a generator it is the likeliest action.
 
-        Of a batch of observations, a row each, come as many actions: an array of whole numbers, or a row each.
+        A batch of observations (rows) gives a batch of actions: an array of integers, or rows.
         """
         x, normalizer = self.trained()
         return acting(self.shape, x, normalizer, observation, rng)
 
     def export(self, path: str | Path) -> Path:
-        """Write the policy for use without pcces, by the ending of the file's name: `.onnx`, `.py` or `.npz`.
+        """Write the policy for use without pcces. The suffix decides the format: `.onnx`, `.py` or `.npz`.
 
-        `.onnx` needs the extra `export`; `.py` is a module that needs NumPy alone, with the same `policy(observation, rng)`;
-        `.npz` holds plain arrays, as a run's policy.npz does.
+        `.onnx` needs the extra `export`. `.py` is a module that only needs NumPy, with the same `policy(observation, rng)`.
+        `.npz` contains plain arrays, like policy.npz of a run.
         """
         from pcces.integrations.export import write
 
@@ -85,7 +87,7 @@ class Run:
         return write(path, self._arrays(), self._exported(), about)
 
     def to_torch(self) -> Any:
-        """The policy as a `torch.nn.Module` (the extra `torch`): called, it gives the likeliest actions; `draw` draws them."""
+        """The policy as a `torch.nn.Module` (extra `torch`). A call returns the likeliest actions; `draw` draws actions."""
         from pcces.integrations.torch import torch_module
 
         return torch_module(self._exported())
@@ -109,8 +111,8 @@ class Run:
     ) -> dict[str, Any]:
         """Means and standard errors over fresh episodes: return, each cost, entropy, length.
 
-        `engine`: where they are played, if not where the policy was trained; "local" is the simulator of a task in JAX.
-        `progress=None` shows on a terminal how far it is.
+        `engine` says where they run, by default where the policy was trained. "local" uses the simulator behind a task in JAX.
+        `progress=None` shows the progress on a terminal.
         """
         x, normalizer = self.trained()
         episodes, seed = checked_episodes(episodes), checked_seed(seed)
@@ -126,9 +128,10 @@ class Run:
         progress: bool | None = None,
         greedy: bool = False,
     ) -> Certificate:
-        """Put the policy to the test again, on fresh episodes, as many as the run's own certificate took unless `episodes`
-        says otherwise; `engine` and `progress` as for `evaluate`. `greedy`: with the likeliest actions, as `policy` gives
-        them without a generator; a run's own certificate speaks of actions that are drawn."""
+        """Certify the policy again on fresh episodes, by default as many as for the certificate of the run.
+
+        `engine` and `progress` are those of `evaluate`. With `greedy` it takes the likeliest actions, like `policy` without a
+        generator. The certificate of the run is about drawn actions."""
         return cast(Certificate, self.certified(episodes, seed, confidence, engine, progress, greedy).certificate)
 
     def certified(
@@ -140,7 +143,7 @@ class Run:
         progress: bool | None = None,
         greedy: bool = False,
     ) -> Run:
-        """The same run with what other fresh episodes say of its policy."""
+        """The same run with a new certificate from other fresh episodes."""
         x, normalizer = self.trained()
         usual = self.config["certify_episodes"] if self.certificate is None else self.certificate.samples
         fresh = checked_episodes(usual if episodes is None else episodes)
@@ -154,37 +157,37 @@ class Run:
         return replace(self, certificate=certificate, final=final | kept)
 
     def plot(self, path: str | Path, over: str = "iteration") -> Path:
-        """Draw the curves of the training as a picture (.png, .pdf or .svg), over "iteration", "steps" or "time"."""
+        """Draw the curves of the training as a picture (.png, .pdf or .svg) over "iteration", "steps" or "time"."""
         from pcces.report import charts, draw
 
         return draw(charts([self], over), path, self.config["task"])
 
     def report(self, path: str | Path, over: str = "iteration") -> Path:
-        """Write the page of the run: certificate, curves, animation, what single episodes cost."""
+        """Write a page about the run: certificate, curves, animation, costs of single episodes."""
         from pcces.report import make_page
         from pcces.rl.film import ordinary_film
 
         return make_page([self], ordinary_film, over).save(path)
 
     def trained(self) -> tuple[np.ndarray, Normalizer]:
-        """The policy's parameters and normalisation; an error that says how to go on if the run is not finished."""
+        """The parameters and the normalisation of the policy. If the run is not finished, an error says how to continue."""
         if self.x is None or self.normalizer is None:
-            where = f"; go on with: {self.again()}" if self.path else ""
+            where = f"; continue with: {self.again()}" if self.path else ""
             raise ValueError(f"this run is not finished, so it has no policy yet{where}")
         return self.x, self.normalizer
 
     def again(self) -> str:
-        """What to type to go on with this run."""
+        """The command that continues this run."""
         given = (self.config.get("simulator") or {}).get("given") and ":" not in self.config["task"]
         if given:  # an object, which the command line cannot have
-            return f"pcces.train(..., out={str(self.path)!r}, resume=True), as it was begun"
+            return f"pcces.train(..., out={str(self.path)!r}, resume=True), with the same task"
         words = ["pcces", "train", self.config["task"], "--out", str(self.path), "--resume"]
         if (self.config.get("simulator") or {}).get("cost_function"):
             words += ["--cost", "MODULE:FUNCTION"]
         return printable(shlex.join(words))
 
     def keeps_limits(self) -> bool:
-        """Whether the certificate's episodes keep all limits as they are, which is less than a certificate says."""
+        """Whether the means over the certificate's episodes keep all limits. A certificate says more."""
         (low, high), entropy = self.problem.entropy_bounds, self.final["entropy"]
         found = self.final.get("limited", self.final["costs"])
         return low <= entropy <= high and all(c <= limit.most for c, limit in zip(found, self.problem.cost_limits))
@@ -224,7 +227,7 @@ class Run:
         storage.write_atomically(self.path / name, data)
 
     def limits(self) -> list[str]:
-        """What the certificate's bounds say of each limit."""
+        """The bound of the certificate on each limit."""
         if self.certificate is None:
             return []
         said = []
@@ -234,7 +237,7 @@ class Run:
         return said
 
     def words(self) -> str:
-        """The certificate in words a person can act on."""
+        """The certificate as a sentence."""
         if self.certificate is None:
             return "not finished: no certificate yet" if self.x is None else "no certificate yet"
         c, final = self.certificate, self.final
@@ -255,7 +258,20 @@ class Run:
             return f"{said} Mean over these episodes: {means}.{warning}"
         if failed := final.get("failed_episodes"):
             return f"NOT CERTIFIED: {failed} of {c.samples} fresh episodes failed. Mean over the others: {means}."
-        return f"NOT CERTIFIED: could only show {limits} ({sure}). Mean over these episodes: {means}."
+        said = f"NOT CERTIFIED: these episodes only show {limits} ({sure}). Mean over these episodes: {means}."
+        return said + self._loose()
+
+    def _loose(self) -> str:
+        """What helps where a policy keeps its limits, but the certificate reckons with episodes that cost far more than any did."""
+        known = episode_range(self.task)
+        seen = [row[-1] for row in self.final.get("quantiles", {}).get("costs", ())]
+        kept = all(mean <= limit.value for mean, limit in zip(self.final["costs"], self.problem.cost_limits))
+        if known is None or not seen or not kept or not self.problem.on_means or known[1] < LOOSE * max(seen):
+            return ""
+        return (
+            f" By its bounds an episode may cost {known[1]:g}, but none of these cost more than {max(seen):g}: if none ever "
+            "can, say so (episode_cost_bounds), and the certificate needs far fewer episodes."
+        )
 
 
 def acting(

@@ -115,7 +115,7 @@ def choose(
 
 
 def outputs(problem: Problem, outcome: Any, levels: list[float] | None) -> np.ndarray:
-    """y = (f, c), a row an episode; an episode that failed is +inf throughout."""
+    """y = (f, c), one row per episode; an episode that failed is +inf throughout."""
     y = np.asarray(problem.outputs(outcome, levels), dtype=float)
     return np.where(np.isfinite(y).all(axis=1, keepdims=True), y, math.inf)
 

@@ -241,8 +241,8 @@ class PopulationSettings(Common):
         return Rule(self.kappa, self.gamma, self.shrink, self.sigma_min, self.sigma_max, self.d_max)
 
 
-USUAL_BATCH, LARGEST_BATCH = 30_000, 90_000  # environment steps
-BATCHES = 200  # of a small budget
+USUAL_BATCH, LARGEST_BATCH = 3_000, 90_000  # environment steps
+BATCHES = 600  # of a budget
 LEAST_EPISODES = 10  # of a batch
 MOST_TRIES, SHARE_OF_TRIES = 64, 0.02  # random policies, and the share of the budget that may go into them
 
@@ -251,6 +251,7 @@ MOST_TRIES, SHARE_OF_TRIES = 64, 0.02  # random policies, and the share of the b
 class BatchSettings(Common):
     """What can be tuned of PCCES as people get it. No setting has the units of returns, costs or observations."""
 
+    iterations: int = setting(600, "batches that are played; `steps` sets them, too", FIRST)
     hidden: tuple[int, ...] = (64, 64)
     last_layer: float = 0.01
     initial_tries: int = setting(0, "random policies that may be x_0 in its place; 0: 64, or what the budget allows")
@@ -270,12 +271,14 @@ class BatchSettings(Common):
     # What d_k is made from
     gae: float = setting(0.95, "lambda of the generalised advantage estimates", SOMETIMES)
     critic_hidden: tuple[int, ...] = setting((64, 64), "widths of the critics' layers", SOMETIMES)
-    critic_rate: float = setting(1e-3, "learning rate of the critics (Adam)", SOMETIMES)
-    passes: int = setting(10, "passes over a batch's steps", SOMETIMES)
+    critic_rate: float = setting(3e-3, "learning rate of the critics (Adam)", SOMETIMES)
+    passes: int = setting(5, "passes over a batch's steps", SOMETIMES)
     minibatches: int = setting(8, "minibatches per pass", SOMETIMES)
-    rate: float = setting(6e-4, "learning rate of the policy (Adam): lower it if training is unstable", FIRST)
+    rate: float = setting(2e-3, "learning rate of the policy (Adam): lower it if training is unstable", FIRST)
     clip: float = setting(0.2, "a change of an action's probability beyond 1 +- clip gains nothing")
-    target_kl: float = setting(0.02, "the passes end when the policy has moved further than this", SOMETIMES)
+    target_kl: float = setting(
+        0.02, "the passes end when the policy has moved further than this, and the step is shortened to it", SOMETIMES
+    )
     anneal: bool = setting(True, "decrease the rate linearly to zero over the iterations", SOMETIMES)
     entropy: float = setting(0.0, "weight of an entropy bonus: raise it if the policy stops exploring", SOMETIMES)
     return_memory: float = setting(0.0, "weight")
@@ -319,7 +322,7 @@ class BatchSettings(Common):
         >>> from pcces.envs import make
         >>> sized = BatchSettings().sized(make("CartSafe-v0"), 1e6)
         >>> sized.epoch_steps, sized.initial_tries
-        (5000, 64)
+        (3000, 64)
         """
         epoch_steps = self.epoch_steps
         if not epoch_steps:

@@ -15,7 +15,7 @@ LEAST = 3  # calls that are timed, however long they take
 
 
 class Speed(NamedTuple):
-    """Of the first iterations; episodes may get longer, or shorter, while policies learn."""
+    """The speed of the first iterations. Episodes may get longer or shorter while a policy learns."""
 
     engine: str
     workers: int | None  # None: the engine's own choice

@@ -77,7 +77,7 @@ def seconds_in(text: str) -> float:
     """
     found = re.fullmatch(r"\s*([0-9.]+)\s*(s|m|min|h)?\s*", text)
     if found is None or found[1].count(".") > 1 or found[1] == ".":
-        raise ValueError(f"a time is a number of seconds, or such as 90s, 10m, 1.5h; got {text!r}")
+        raise ValueError(f"a time is a number of seconds, or a value such as 90s, 10m, 1.5h; got {text!r}")
     return float(found[1]) * UNITS[found[2] or ""]
 
 

@@ -99,7 +99,7 @@ class Training:
             kept = checkpoints.read(runs) if request.resume else None
             if kept and kept[0].done > iterations:
                 raise ValueError(
-                    f"the run has {kept[0].done} iterations already: with iterations={kept[0].done} it ends here, with "
+                    f"the run has {kept[0].done} iterations: with iterations={kept[0].done} it ends here, with "
                     "more it goes on"
                 )
             for run, checkpoint in zip(runs, kept or ()):

@@ -74,9 +74,7 @@ class Tuning:
         self.task, self.algorithm, self.asked, self.steps = task, algorithm, asked | {"steps": steps}, steps
         for name in ("out", "resume", "iterations", "seed", "seeds"):
             if name in asked:
-                raise TypeError(
-                    f"a search for settings has no {name}: it makes many trainings, of so many `steps` each"
-                )
+                raise TypeError(f"a search for settings has no {name}: it makes many trainings of `steps` steps each")
         self.count = candidates_within(steps, 30 * steps if budget is None else budget)
         self.first = seed
         (run,) = self._request({}, [seed]).runs()  # what cannot be done is said before any work
@@ -213,7 +211,7 @@ def drawn(run: Run, algorithm: Algorithm, fixed: set[str], count: int, seed: int
     """Settings to try, spread evenly over the ranges; the first are the defaults."""
     ways = varied(run, algorithm, fixed)
     if not ways:
-        raise ValueError("every setting that would be varied is fixed: leave out some of them")
+        raise ValueError("all settings that could be varied are fixed: leave out some of them")
     points = scipy.stats.qmc.LatinHypercube(len(ways), rng=seed).random(count - 1)
     settings = algorithm.from_dict(run.config["settings"])
     made = ({name: way(u) for (name, way), u in zip(ways.items(), point.tolist())} for point in points)

@@ -32,7 +32,7 @@ from pcces.rl.worker_epoch import laid_out, rounds
 
 log = logging.getLogger("pcces")
 LOOKS = 16  # random policies, at least, whose episodes the first normalisation is taken from
-BATCH = 8  # episodes a worker runs side by side where its simulator can
+BATCH = 8  # episodes that a worker runs side by side where its simulator can
 CHUNKS = 24  # what is played at once is cut into at least so many pieces,
 LARGEST = 8  # of at most so many episodes
 SAYINGS = 3  # of a failure are enough; further ones are only counted
@@ -271,7 +271,7 @@ class WorkerArena:
     # -- what it means ---------------------------------------------------------------------------------------------------
 
     def outputs(self, outcome: Outcome) -> np.ndarray:
-        """y = (f, c), a row an episode; a failed one is +inf throughout, which no average hides."""
+        """y = (f, c), one row per episode; a failed one is +inf throughout, which no average hides."""
         y = np.asarray(self.problem.outputs(outcome), dtype=np.float32)
         return np.where(np.all(np.isfinite(y), axis=1, keepdims=True), y, np.float32(math.inf))
 

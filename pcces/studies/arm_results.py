@@ -66,7 +66,7 @@ class ArmResult:
         return self.first["thresholds"][0] if self.first["thresholds"] else None
 
     def mean_cost(self) -> Interval:
-        """Of the policies returned."""
+        """The mean cost of the returned policies."""
         return mean_interval([or_nan(run["costs"][0]) for run in self.runs.values()])
 
     def last_costs(self) -> list[float]:
@@ -80,15 +80,15 @@ class ArmResult:
         return [or_nan(run["curve"][column][-1]) for run in self.runs.values()]
 
     def keeps(self) -> int:
-        """Of how many runs the policy returned costs no more than it may, on fresh episodes."""
+        """The number of runs whose returned policy keeps its limits on fresh episodes."""
         return sum(map(feasible, self.runs.values()))
 
     def certified(self) -> int:
-        """Of how many runs the policy returned is certified."""
+        """The number of runs whose returned policy is certified."""
         return sum(run["certified"] for run in self.runs.values())
 
     def asymptotic(self) -> int:
-        """Of how many of these that is not guaranteed; results of a time before grades were of bounds that guarantee."""
+        """The number of certified runs that are not guaranteed; results from before grades are all guaranteed."""
         return sum(run.get("grade") == ASYMPTOTIC for run in self.runs.values())
 
     def seconds(self) -> float:
@@ -102,7 +102,7 @@ class ArmResult:
         return {name: math.fsum(seconds for other, seconds in clocks if other == name) for name in names}
 
     def steps(self) -> float:
-        """Of the task, a seed."""
+        """Environment steps per seed."""
         return math.fsum(self.values("steps")) / len(self.runs)
 
 
@@ -160,7 +160,7 @@ def by_label(results: Iterable[ArmResult]) -> dict[str, list[ArmResult]]:
 
 
 def count_runs(results: Iterable[ArmResult]) -> int:
-    """Of all these arms."""
+    """The number of runs of all these arms."""
     return sum(len(result.runs) for result in results)
 
 

@@ -15,10 +15,10 @@ from pcces.studies.store import Store
 from pcces.studies.tables import AT_A_GLANCE, Rows, comparison_table, final_table, glance_table, machines_and_time
 from pcces.studies.verdicts import answer, complete, how_much, judged, together
 
-BANDS = "Every point is a mean over fresh episodes of the policies of a few iterations; lines are means over seeds, bands their 95 % bootstrap intervals."
+BANDS = "Every point is a mean over fresh episodes of the policies of a few iterations. Lines are means over seeds, bands are their 95 % bootstrap intervals."
 NUMBERS = (
-    "Of the policy that a run returns, on fresh episodes; means over seeds with 95 % bootstrap intervals. IQM: the mean of the middle half of"
-    " the seeds. Certified: keeps its limits with 95 % confidence, guaranteed where nothing else is said. Over: the share of training iterations above the limit."
+    "The numbers are those of the returned policies on fresh episodes: means over seeds with 95 % bootstrap intervals. IQM: the mean of the middle"
+    " half of the seeds. Certified: keeps its limits with 95 % confidence, guaranteed unless it is marked. Over: the share of training iterations above the limit."
 )
 
 
@@ -47,8 +47,8 @@ def make_page(store: Store, say: Callable[[str], None] = lambda text: None) -> P
     return Page(
         "The paper's experiments, run again",
         sections,
-        "What Diouane, Lucchi and Patil report of PCCES, their Provably Convergent Constrained Evolution Strategy (AISTATS 2022), what came out"
-        " here, and whether that is the same",
+        "Diouane, Lucchi and Patil's results of PCCES, their Provably Convergent Constrained Evolution Strategy (AISTATS 2022), compared with"
+        " our results",
     )
 
 

@@ -21,18 +21,18 @@ ALT = "return and cost during training, with 95 % bands over seeds"
 INTRODUCTION = """# The paper's experiments, run again
 
 The paper: Diouane, Lucchi and Patil, *A Globally Convergent Evolutionary Strategy for Stochastic Constrained Optimization with Applications to Reinforcement
-Learning*, AISTATS 2022. PCCES is its algorithm, the Provably Convergent Constrained Evolution Strategy, as this library has it.
+Learning*, AISTATS 2022. PCCES is its algorithm, the Provably Convergent Constrained Evolution Strategy, as implemented in this library.
 
-Made by `pcces reproduce --page` from the result files, never by hand.
+`pcces reproduce --page` writes this page from the result files.
 
-- **Returns and costs** are those of the policy that a run returns, measured on fresh episodes by the same code for every algorithm. *Certified*: that policy keeps
-  its limits with 95 % confidence, guaranteed (for any costs in a step's range) where nothing else is said. *Over*: the share of training iterations whose policy cost more than allowed, on fresh episodes. *Samples*: policies tried in an iteration.
-- **Intervals**, in brackets, are 95 % bootstrap intervals of the mean over seeds, made wider as Student's t is where seeds are few; bands in the pictures likewise. IQM is the mean of
-  the middle half of the seeds. Differences are paired by seed, and *higher* or *lower* is said only of an interval without zero. Each comparison is judged by itself: of forty differences that
-  are zero, about one will look *lower*. What holds for all of them together (Holm's method) is said too.
-- **Verdicts** are computed: *reproduced*, *exceeded* (better than the paper's), *not reached*, *not run at full scale*. A mark is reached if the mean over seeds is, to four digits.
-- **Steps** of OpenES and ASEBO leave out the 8 episodes of each of 1024 random policies (none on PyBullet's) from which they pick their first one. **Times** are
-  those of all seeds of an arm (an algorithm on a task with its settings), side by side.
+- **Returns and costs** are those of the policy that a run returns, measured on fresh episodes by the same code for every algorithm. *Certified*: this policy keeps
+  its limits with 95 % confidence. Certificates are guaranteed for any costs in the range of a step, unless they are marked. *Over*: the share of training iterations whose policy exceeded the limit on fresh episodes. *Samples*: policies tried per iteration.
+- **Intervals** in brackets are 95 % bootstrap intervals of the mean over seeds, with a correction for few seeds (Student's t). Bands in the pictures are computed in the same way. IQM is the mean of
+  the middle half of the seeds. Differences are paired by seed. *Higher* and *lower* mean that the interval does not contain zero. Each comparison is judged by itself: of forty differences that
+  are zero, about one will look *lower*. A second count corrects for the number of comparisons (Holm's method).
+- **Verdicts** are computed: *reproduced*, *exceeded* (better than the paper's), *not reached*, *not run at full scale*. A mark is reached if the mean over seeds reaches it to four digits.
+- **Steps** of OpenES and ASEBO do not include the 8 episodes of each of 1024 random policies from which they pick their first one (on PyBullet's tasks there are none). **Times** are
+  for all seeds of an arm (an algorithm on a task with its settings), run side by side.
 """
 ABOUT = "about.md"  # in the folder of results: what is to be said of these
 

@@ -17,13 +17,13 @@ from pcces.studies.store import Store
 FILES = ("config.json", "policy.npz", "certificate.json")  # what `pcces.load` needs of a run
 WIDTH = 320  # pixels of an animation: a page has many
 INTRODUCTION = (
-    "Of every task the best policy that PCCES returned, as far as it was kept. Each is a run of its own, in the folder"
-    " policies/TASK beside the results: pcces certify puts it to the test again."
+    "For each task the best policy that PCCES returned, if it was kept. Each is a run in the folder policies/TASK, next to the"
+    " results. pcces certify tests it again."
 )
 
 
 def folder(store: Store) -> Path:
-    """Where policies are kept, a folder a task."""
+    """The folder of policies, with one folder per task."""
     return store.folder / "policies"
 
 

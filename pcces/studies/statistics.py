@@ -54,7 +54,7 @@ def mean_interval(values: Sequence[float], level: float = LEVEL) -> Interval:
 
 
 def band(rows: Sequence[Sequence[float]], resamples: int = 1000) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The mean of curves, a row a seed, and the bounds of its 95 % bootstrap interval at every point. One row has no band.
+    """The mean of curves, one row per seed, and the bounds of its 95 % bootstrap interval at every point. One row has no band.
 
     >>> [part.tolist() for part in band([[1.0, 2.0], [1.0, 2.0]])]
     [[1.0, 2.0], [1.0, 2.0], [1.0, 2.0]]

@@ -26,7 +26,7 @@ class Job:
     seeds: list[int]
     measures: list[str] = field(default_factory=list)
     begun: bool = False
-    done: float = 0.0  # iterations, on the mean of the seeds
+    done: float = 0.0  # iterations, on average of the seeds
     before: float | None = None  # iterations that were done before, by a study that was stopped
     started: float = 0.0
     seconds: float = 0.0

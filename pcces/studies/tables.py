@@ -15,9 +15,9 @@ from pcces.studies.statistics import interquartile_mean, mean_interval, verdict
 
 Rows = list[list[str]]
 AT_A_GLANCE = (
-    "Mean return of the policies returned; how many of them are certified to keep the limit; share of training iterations whose policy"
-    " (not the samples tried around it) is over the limit. Certificates are guaranteed ones, by bounds that hold for any costs in a step's"
-    " range, where nothing else is said. The tables below say how many steps each played."
+    "Each cell has the mean return of the returned policies; the number of them that are certified to keep the limit; and the share of"
+    " training iterations whose policy (not the samples around it) exceeds the limit. Certificates are guaranteed for any costs in the"
+    " range of a step, unless they are marked. The tables below give the environment steps of each run."
 )
 
 
@@ -44,7 +44,7 @@ def final_table(experiment: Experiment, results: Sequence[ArmResult]) -> tuple[l
     columns = ["task", "algorithm", "return", "IQM"]
     columns += ["cost", "limit", "certified", "over"] if costs else ["entropy", "bounds", "certified"]
     columns += [f"{name} at the end of training" for name in reported(experiment)] if experiment.ends else []
-    columns += ["steps a seed", "time, all seeds", *(f"{experiment.source}: {name}" for name in reported(experiment))]
+    columns += ["steps per seed", "time, all seeds", *(f"{experiment.source}: {name}" for name in reported(experiment))]
     rows = []
     for task, on_task in by_task(results).items():
         for number, result in enumerate(on_task):
@@ -119,7 +119,7 @@ def comparison_table(experiment: Experiment, results: Sequence[ArmResult]) -> tu
         words = [comparison.ours.name, comparison.theirs.name, str(comparison.gap), verdict(comparison.gap), seeds]
         rows.append(["" if task == before else task, *words])
         before = task
-    return ["task", "PCCES", "beside", "difference in return", "so PCCES's is", "pairs"], rows
+    return ["task", "PCCES", "compared with", "difference in return", "PCCES is", "pairs"], rows
 
 
 def machines_and_time(results: Sequence[ArmResult]) -> str:

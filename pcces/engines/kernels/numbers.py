@@ -18,7 +18,7 @@ from jax import lax
 
 Array = Any
 LANES = 32  # episodes that a program of a kernel plays: one warp, a lane each
-Numbers = np.ndarray  # of objects: vectors, one entry an episode, or numbers that are the same for all
+Numbers = np.ndarray  # of objects: vectors, one entry per episode, or numbers that are the same for all
 
 
 class UnsupportedError(Exception):

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CertifiedTrial:
-    """Parameters whose limits are certified by trials that repeat them; or, where it does not hold, what is missing.
+    """The certified parameters, or a message about what is missing.
 
-    It is true where it holds: `if best: deploy(best.params)`.
+    It is true if the certificate holds: `if best: deploy(best.params)`.
     """
 
     holds: bool
@@ -39,21 +39,21 @@ class CertifiedTrial:
 
 
 def certified(study: Study) -> CertifiedTrial:
-    """The study's best trial of which repeats certify that limits are kept, or what is missing for that.
+    """The best trial of a study whose limits were certified by repeats, or a message about what is missing.
 
-    Only trials that `PccesSampler` proposed count: the answer is chosen first, and then tested on trials that had no part in the
-    choice. A trial that is the best of many because it was lucky is none.
+    Only trials that `PccesSampler` proposed count. The answer is chosen first, and then tested on trials that had no part in the
+    choice. So a lucky trial is not enough.
 
     >>> import optuna
     >>> print(certified(optuna.create_study()))
-    nothing is certified: no trial was proposed by PccesSampler, ...
+    nothing is certified: PccesSampler proposed no trial, ...
     """
     header = log.read_header(study)
     if header is None:
         return CertifiedTrial(
             False,
-            "nothing is certified: no trial was proposed by PccesSampler, so none was repeated after it had been chosen; set "
-            "study.sampler = PccesSampler(max_evaluations=...) and run so many trials more",
+            "nothing is certified: PccesSampler proposed no trial, so no trial was repeated; set "
+            "study.sampler = PccesSampler(max_evaluations=...) and run as many more trials",
         )
     replica = replayed(header, study.get_trials(deepcopy=False))
     result = replica.optimizer.result
@@ -83,9 +83,5 @@ def _missing(replica: Replica) -> str:
     optimizer = replica.optimizer
     made, left = len(replica.hands.told), replica.header.arguments["max_evaluations"] - len(replica.hands.told)
     tested = optimizer.state.phase == "certify"
-    doing = (
-        "repeats of the best trial are being made"
-        if tested
-        else f"of which {optimizer.search.reserve()} are for repeats of the best"
-    )
-    return f"the search has made {made} of its evaluations; run up to {left} trials more, {doing}"
+    doing = "which repeat the best trial" if tested else f"of which {optimizer.search.reserve()} repeat the best one"
+    return f"the search has made {made} of its evaluations; run up to {left} more trials, {doing}"

@@ -31,14 +31,14 @@ _log = logging.getLogger("pcces")
 class PccesSampler(BaseSampler):
     """Propose trials as `pcces.Optimizer` does, and repeat the best of them until its limits are certified.
 
-    `max_evaluations`: how many trials the search will have, the repeats that certify its answer included; then it stops the study.
-    `constraints_func` gives the constraints of a trial, as for Optuna's own samplers: values <= 0 are feasible. Where there is none,
-    those count that the objective gave with `trial.set_constraint` (Optuna 5). `seed`: the same one gives the same trials.
-    `independent_sampler` proposes what is not in every trial (and the whole of the first one); random by default. All else as for
+    `max_evaluations` is the number of trials, including the repeats that certify the answer. Then the study is stopped.
+    `constraints_func` returns the constraints of a trial, as for Optuna's own samplers: values <= 0 are feasible. Without it, the
+    constraints of `trial.set_constraint` count (Optuna 5). The same `seed` gives the same trials. `independent_sampler` proposes
+    parameters that not all trials have, and the first trial; by default at random. Other options are those of
     `pcces.Optimizer`: confidence, limits, deterministic, constraint_range, ...
 
-    A trial that fails, or is pruned, is a failed evaluation. Trials of other samplers are earlier data: the search begins at
-    the best of them. What it does is noted in the study, so that it goes on in another process, or in several.
+    A trial that fails or is pruned is a failed evaluation. Trials of other samplers are used as earlier data, and the search starts
+    at the best of them. The study stores the state of the sampler, so other processes can continue it.
 
     >>> import optuna
     >>> from pcces.integrations.optuna import certified
@@ -154,7 +154,7 @@ class PccesSampler(BaseSampler):
 
     def _check(self, study: Study) -> None:
         if len(study.directions) > 1:
-            raise ValueError("PccesSampler minimises or maximises one value: what else matters can be a constraint")
+            raise ValueError("PccesSampler minimises or maximises one value: use constraints for other values")
 
     def _up_to_date(self, study: Study, parameters: Parameters) -> Replica:
         """The search in this space, with all that is known."""
@@ -207,7 +207,7 @@ def plain(arguments: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("x0", "bounds", "rng", "linear", "scale", "integrality"):
         if name in arguments:
             raise TypeError(
-                f"{name} comes from the study: leave it out" if name != "rng" else "rng is called seed here"
+                f"{name} comes from the study: leave it out" if name != "rng" else "use seed instead of rng"
             )
     given = dict(arguments)
     if given.get("limits") is not None:
@@ -227,7 +227,7 @@ def _check_alike(trial: FrozenTrial, f: float | None, c: log.Constraints, entrie
     before = [entry.data[1] for entry in entries if entry.kind == log.TOLD and entry.data[0] is not None]
     if before and _kind(before[0]) != _kind(c):
         raise ValueError(
-            f"trial {trial.number} has {_kind(c)}, but those before it had {_kind(before[0])}: give all trials the same ones"
+            f"trial {trial.number} has {_kind(c)}, but those before it had {_kind(before[0])}: give the same ones to all trials"
         )
 
 
@@ -243,4 +243,4 @@ def _stop(study: Study, replica: Replica) -> None:
         study.stop()
     except RuntimeError:  # trials are asked for by hand
         return
-    _log.info("the search is over, and stops the study (%s)", replica.optimizer.stop())
+    _log.info("the search has ended, and stops the study (%s)", replica.optimizer.stop())

@@ -38,12 +38,12 @@ def feasible_where_others_are_not(_: Experiment, results: Sequence[ArmResult]) -
 
 
 def _on_the_way(several: Sequence[Comparison]) -> str:
-    """How often the policies that a search stands at are over the limit, beside the others'."""
+    """How often the policy of an iteration exceeds the limit, compared with the other algorithms."""
     shares = [[dict(zip(arm.runs, arm.values("over"))) for arm in (c.ours, c.theirs)] for c in several]
     words = [verdict(difference(*both)) for both in shares]
     return (
-        f"Of the policies that the search stands at, iteration by iteration, the share over the limit is lower than the other's in"
-        f" {words.count('lower')}, not clearly different in {words.count('no clear difference')}, higher in {words.count('higher')} of"
+        f"The share of iterations whose policy exceeds the limit is lower than that of the other algorithm in"
+        f" {words.count('lower')}, not clearly different in {words.count('no clear difference')}, and higher in {words.count('higher')} of"
         f" {len(words)} comparisons."
     )
 
@@ -56,7 +56,7 @@ def _feasible(ours: Sequence[ArmResult]) -> ClaimPart:
         for result in ours
         if result.keeps() < len(result.runs)
     )
-    said = f"policies returned by PCCES that cost no more than allowed: {count(kept, total)}{where} (certified: {count(certified, total)})."
+    said = f"returned policies of PCCES that keep their limit: {count(kept, total)}{where} (certified: {count(certified, total)})."
     return ClaimPart(kept == total, said)
 
 
@@ -65,7 +65,7 @@ def _not_always(others: Sequence[ArmResult]) -> ClaimPart:
     over = {name: (_runs_over(labelled), count_runs(labelled)) for name, labelled in by_label(others).items()}
     said = ", ".join(f"{name} {count(*numbers)}" for name, numbers in over.items())
     all_fail = all(number > 0 for number, _ in over.values())
-    return ClaimPart(all_fail, f"runs of the others that end training above the limit: {said}.")
+    return ClaimPart(all_fail, f"runs of the other algorithms that end training above the limit: {said}.")
 
 
 def _runs_over(results: Sequence[ArmResult]) -> int:
@@ -93,7 +93,7 @@ def _at_no_lower_return(ours: Sequence[ArmResult], others: Sequence[ArmResult]) 
     said = f"returns clearly lower than those of feasible policies of {names}, in {compared} comparisons: {len(lower)}"
     said += f": {'; '.join(lower)}." if lower else "."
     return ClaimPart(
-        not lower, said + (f" Lower on most seeds, though not clearly: {'; '.join(mostly)}." if mostly else "")
+        not lower, said + (f" Lower on most seeds, but not clearly: {'; '.join(mostly)}." if mostly else "")
     )
 
 

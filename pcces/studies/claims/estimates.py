@@ -34,9 +34,9 @@ def small_steps_do_not_matter(_: Experiment, results: Sequence[ArmResult]) -> Fi
             )
             parts.append(ClaimPart(bool(clear) == matters, said + (f": {'; '.join(clear)}." if clear else ".")))
     for word, said in differences(1e-4, 0.0, ants):
-        parts.append(ClaimPart(word == "higher", f"mu 1e-4 beside 0: {said}, {word}."))
+        parts.append(ClaimPart(word == "higher", f"mu 1e-4 compared with 0: {said}, {word}."))
     others = [said for _, said in differences(1e-4, 0.0, [task for task in tasks if task not in ants])]
-    return Finding(parts, remarks=[f"mu 1e-4 beside 0 elsewhere: {'; '.join(others)}."] if others else [])
+    return Finding(parts, remarks=[f"mu 1e-4 compared with 0 on other tasks: {'; '.join(others)}."] if others else [])
 
 
 def entropy_within_bounds(_: Experiment, results: Sequence[ArmResult]) -> Finding:
@@ -51,7 +51,7 @@ def entropy_within_bounds(_: Experiment, results: Sequence[ArmResult]) -> Findin
         )
         total = count_runs(labelled)
         certified = count(sum(result.certified() for result in labelled), total)
-        said = f"{name}: policies returned whose entropy is within its bounds: {count(sum(inside), total)}{outside} (certified: {certified})."
+        said = f"{name}: returned policies whose entropy is within its bounds: {count(sum(inside), total)}{outside} (certified: {certified})."
         parts.append(ClaimPart(not outside, said))
     return Finding(parts)
 
@@ -68,7 +68,7 @@ def falls_as_one_over_n(_: Experiment, results: Sequence[ArmResult]) -> Finding:
         measured = [run["variance"] for run in result.runs.values()]
         slopes = [slope(m["samples"], m["f"]) for m in measured if min(m["f"]) > 0]
         if not slopes:
-            remarks.append(f"{result.asked.task}: the episodes of these policies do not differ at all.")
+            remarks.append(f"{result.asked.task}: all episodes of these policies are equal.")
             continue
         exponent = mean_interval(slopes)
         said = (

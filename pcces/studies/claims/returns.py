@@ -1,4 +1,4 @@
-"""Claims about returns: beside those of other algorithms, and beside numbers that were reported."""
+"""Claims about returns, compared with other algorithms and with reported numbers."""
 
 from __future__ import annotations
 
@@ -22,25 +22,23 @@ LITTLE = 5  # percent that returns may differ by where a choice is said not to m
 
 def nowhere_lower(_: Experiment, results: Sequence[ArmResult]) -> Finding:
     """PCCES's returns are nowhere clearly lower than another algorithm's with as many samples and iterations."""
-    parts = [_beside(name, several) for name, several in _by_rival(comparisons(results)).items()]
+    parts = [_beside(name, several) for name, several in by_rival(comparisons(results)).items()]
     remarks = [
         f"{words} {_beside(name, several, briefly=True).said}"
         for preset, words in OF_THE_PAPER.items()
-        for name, several in _by_rival(comparisons(results, preset)).items()
+        for name, several in by_rival(comparisons(results, preset)).items()
     ]
     beside_rivals = [comparison for comparison in comparisons(results) if _is_rival(comparison)]
     if len(beside_rivals) > 1:
         remarks.append(_at_once(beside_rivals))
     if not beside_rivals:
         return Finding(parts, remarks=remarks)
-    remarks.append(
-        f"Samples are the policies tried in an iteration, each with its own episodes. {steps(beside_rivals)}"
-    )
+    remarks.append(f"Samples are the policies tried per iteration, each with its own episodes. {steps(beside_rivals)}")
     return Finding(parts, remarks=remarks, price=price(beside_rivals))
 
 
 def higher_on_most(experiment: Experiment, results: Sequence[ArmResult]) -> Finding:
-    """Besides, they are clearly higher than every other's on most tasks."""
+    """And on most tasks they are clearly higher than those of every other algorithm."""
     finding = nowhere_lower(experiment, results)
     by_place: dict[str, list[bool]] = {}
     for comparison in filter(_is_rival, comparisons(results)):
@@ -48,7 +46,7 @@ def higher_on_most(experiment: Experiment, results: Sequence[ArmResult]) -> Find
     if not by_place:
         return finding
     best = [place for place, higher in by_place.items() if all(higher)]
-    said = f"PCCES's returns are clearly higher than all others' on {count(len(best), len(by_place))} tasks"
+    said = f"PCCES has clearly higher returns than all other algorithms on {count(len(best), len(by_place))} tasks"
     most = ClaimPart(2 * len(best) > len(by_place), said + (f": {'; '.join(best)}." if best else "."))
     return replace(finding, parts=[*finding.parts, most])
 
@@ -63,14 +61,14 @@ def steps(several: Sequence[Comparison]) -> str:
     """What PCCES's returns cost, and what they are after as many steps as the other took."""
     words = [verdict(at_equal_steps(comparison)) for comparison in several]
     return (
-        f"In all PCCES played {price(several)} times the steps of the other. Compared after equally many steps: higher in"
-        f" {words.count('higher')}, no clear difference in {words.count('no clear difference')}, lower in"
-        f" {words.count('lower')} of {len(words)}."
+        f"PCCES played {price(several)} times the steps of the other algorithm. At equal steps its return is higher in"
+        f" {words.count('higher')}, not clearly different in {words.count('no clear difference')}, and lower in"
+        f" {words.count('lower')} of {len(words)} comparisons."
     )
 
 
 def lower_on_most(ours: dict[int, float], theirs: dict[int, float]) -> str:
-    """On how many seeds, if on most: a mean may hide it behind one unlucky run, and be unclear because of that run."""
+    """The number of seeds with a lower return, if these are most: one unlucky run may make the mean unclear."""
     both = set(ours) & set(theirs)
     lower = sum(ours[seed] < theirs[seed] for seed in both)
     return count(lower, len(both)) if 2 * lower > len(both) else ""
@@ -84,12 +82,13 @@ def _at_once(several: Sequence[Comparison]) -> str:
     """What remains clear when luck in so many comparisons is allowed for."""
     words = clear_at_once([pairs(comparison.ours.returns, comparison.theirs.returns) for comparison in several])
     return (
-        f"Allowing for luck in all {len(words)} comparisons together (Holm's procedure on paired t tests): clearly higher in"
+        f"With a correction for {len(words)} comparisons (Holm's procedure on paired t tests): clearly higher in"
         f" {words.count('higher')}, lower in {words.count('lower')}."
     )
 
 
-def _by_rival(several: Sequence[Comparison]) -> dict[str, list[Comparison]]:
+def by_rival(several: Sequence[Comparison]) -> dict[str, list[Comparison]]:
+    """The comparisons with other algorithms, by algorithm."""
     rivals: dict[str, list[Comparison]] = {}
     for comparison in filter(_is_rival, several):
         rivals.setdefault(comparison.theirs.asked.label, []).append(comparison)
@@ -106,10 +105,10 @@ def _beside(name: str, several: Sequence[Comparison], briefly: bool = False) -> 
     ]
     won = wins([(c.ours.values("return"), c.theirs.values("return")) for c in several])
     said = (
-        f"beside {name}, of {len(several)} comparison{'s' * (len(several) != 1)}: higher in {words.count('higher')}, no clear difference in"
+        f"compared with {name}, in {len(several)} comparison{'s' * (len(several) != 1)}: higher in {words.count('higher')}, no clear difference in"
         f" {words.count('no clear difference')}, lower in {len(lower)}"
         + (f": {'; '.join(lower)}" if lower and not briefly else "")
-        + (f". Lower on most seeds, though not clearly: {'; '.join(mostly)}" if mostly and not briefly else "")
+        + (f". Lower on most seeds, but not clearly: {'; '.join(mostly)}" if mostly and not briefly else "")
         + f". A run of PCCES ends higher with probability {won}."
     )
     return ClaimPart(not lower, said)
@@ -127,7 +126,7 @@ def as_high_as_reported(experiment: Experiment, results: Sequence[ArmResult]) ->
         higher += verdict(gap) == "higher"
         said = (
             f"{result.asked.task} at {result.limit:g}: return {mean_interval(result.values('return'))}, paper {paper}: difference"
-            f" {gap}, {verdict(gap)}. Policies that cost no more than allowed: {count(result.keeps(), len(result.runs))}."
+            f" {gap}, {verdict(gap)}. Policies that keep their limit: {count(result.keeps(), len(result.runs))}."
         )
         parts.append(ClaimPart(verdict(gap) != "lower" and result.keeps() == len(result.runs), said))
     for task, on_task in by_task(results).items():
@@ -144,6 +143,6 @@ def at_the_mark(experiment: Experiment, results: Sequence[ArmResult]) -> Finding
     parts = []
     for result in results:
         mark, returns = experiment.reported[result.asked.key]["return"].mean, result.values("return")
-        said = f"{result.place}: return {mean_interval(returns)}, the lowest of {len(returns)} runs {min(returns):.4g}; the mark is {mark:g}."
+        said = f"{result.place}: return {mean_interval(returns)}, the lowest of {len(returns)} runs is {min(returns):.4g}; the mark is {mark:g}."
         parts.append(ClaimPart(float(f"{np.mean(returns):.4g}") >= mark, said))
     return Finding(parts)
