@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Ranges = tuple[tuple[float, float], ...]
 CHANCE = 0.8  # that the certificate succeeds, if the constraints keep the margin
-FEW_CHANCE = 0.95  # likewise, where there are too few for many candidates
+FEW_CHANCE = 0.9  # likewise, where there are too few for many candidates
 FIRST_LOOK = 0.2  # of the error probability that is left, for a look that need not be the last
 CARE = 1.0  # standard errors added to constraint_z for tails: of many points the one that looks best is lucky, and tails are noisy
 OWN = 10  # evaluations of a point that say as much about its own noise as all others do
