@@ -319,6 +319,7 @@ def chosen_options(
 FEW = 500  # evaluations in all: up to here Gaussian processes say where to evaluate
 FEW_DIMENSION = 20  # and up to so many variables
 FEW_SHARE = 0.25  # of the budget is kept for the certificate then
+FRESH = 12  # and more of a smaller one, for so many samples
 SHRINK = 30.0  # sigma_k gets so many times smaller if no iteration succeeds
 # What a search by Gaussian processes takes into account: with another option given, the default is another search.
 HONOURED = {
@@ -346,7 +347,9 @@ def for_few(
         raise ValueError(f"strategy 'gp' does not go with {', '.join(others)}: leave that out, or the strategy")
     if strategy != "gp" and (others or n > FEW_DIMENSION or max_evaluations > FEW):
         return None
-    share = chosen.certify_share if "certify_share" in given else FEW_SHARE
+    share = chosen.certify_share
+    if "certify_share" not in given and not chosen.missing:  # of the answer's evaluations, too, some will be missing
+        share = min(share, max(FEW_SHARE, FRESH / max_evaluations))
     iterations = max(5.0, (1 - share) * max_evaluations - 2 * n)
     gamma = min(1.3, math.exp(math.log(SHRINK) / iterations))
     own: dict[str, Any] = {"sigma0": 0.5, "sigma_max": 1.0, "population": 1, "gamma": gamma, "certify_share": share}
