@@ -296,7 +296,7 @@ class Hope:
     def __init__(self, search: Search, samples: int):
         self.needed, deviation = limits.widths(search, samples)
         self.of_samples = deviation**2 / max(samples, 2)
-        self.wanted = limits.FEW_CHANCE
+        self.wanted = limits.chance(search)
 
     def _each(self, mean: np.ndarray, error: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         spread = np.sqrt(self.of_samples + error[..., 1:] ** 2) + 1e-300
