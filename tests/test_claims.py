@@ -171,6 +171,20 @@ def test_the_choice_of_a_threshold_matters_little_or_it_does(tmp_path):
         assert judged(e, results_of(e, store))[0] == words
 
 
+def test_the_papers_preset_stands_beside_its_numbers_and_decides_nothing(tmp_path):
+    arms = [Arm("CartSafe-v0", preset=preset, threshold=20.0) for preset in ("default", "paper")]
+    reported = {arm.key: {"return": Reported(213.0, 10.0), "cost": Reported(7.0, 2.0)} for arm in arms}
+    e = experiment(*arms, judge=claims.as_high_as_reported, shows=("return", "cost"), reported=reported)
+    store = Store(tmp_path)
+    for arm, returns in zip(arms, (300.0, 100.0)):
+        store.add(arm, [record(i, returns + i, 10.0) for i in range(3)], WHERE)
+    verdict, finding = judged(e, results_of(e, store))
+    (remark,) = finding.remarks
+    assert verdict == "exceeded" and "paper preset" in remark and "lower. Policies" in remark
+    shown = [arm for arm in EXPERIMENTS["threshold"].arms if arm.threshold == 20.0]
+    assert {arm.preset for arm in shown} == {"default", "paper", "paper-literal"}
+
+
 @pytest.mark.parametrize(("cost", "words"), [(60.0, "reproduced"), (10.0, "exceeded")])
 def test_cpo_is_over_its_limit_or_better_than_the_papers(tmp_path, cost, words):
     e, store = EXPERIMENTS["cpo"], Store(tmp_path)

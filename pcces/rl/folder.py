@@ -238,6 +238,7 @@ def load(path: str | Path, cost: CostFunction | None = None, task: Any = None) -
         interval(config["entropy_bounds"]),
         settings["discounted"],
         _limits(path, config),
+        settings.get("cost_weight", 0.0),
     )
     shape = Policy(its.observation_size, its.actions, tuple(settings["hidden"]))
     run = Run(config, its, shape, problem, path=path)

@@ -237,6 +237,8 @@ def conclude(
         f_trial, f_k = xp.where(lost > 0, lost_trial, f_trial), xp.where(lost > 0, lost, f_k)
     else:
         f_trial, f_k = barrier(f_trial, over_trial), incumbent.f
+        if settings.restoration == "barrier":
+            f_k = barrier(f_k, over)
     decided, success = algorithm.decide(es, x_trial, f_trial, f_k, settings.rule)
     if settings.sigma_es == "tied":
         factor = xp.astype(xp.where(success, settings.gamma, settings.shrink), es.sigma_es.dtype)

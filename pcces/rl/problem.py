@@ -1,6 +1,6 @@
 """What a policy is asked for: return and entropy to maximise, costs and entropy to keep within limits.
 
-f = -R - mu H + mu sum_i g_i, with h_l <= E[H] <= h_u (Omega_1) and E[g_i] <= t_i (Omega_2), as one vector of
+f = -R - mu H + (mu + cost_weight) sum_i g_i, with h_l <= E[H] <= h_u (Omega_1) and E[g_i] <= t_i (Omega_2), as one vector of
 constraints c <= 0. A task without costs has Omega_1 alone; the entropy bounds may be infinite, which leaves Omega_2.
 """
 
@@ -118,6 +118,7 @@ class Problem:
     mu: float
     discounted: bool  # whether R is the discounted return
     asked: tuple[CoreLimit, ...] | None = None  # a limit on each cost; None: on the means of all
+    cost_weight: float = 0.0  # weight of the costs in f, beside mu
 
     @property
     def cost_limits(self) -> tuple[Limit, ...]:
@@ -155,7 +156,7 @@ class Problem:
         f = -gain - self.mu * outcome.entropy
         c = []
         if self.cost_names:
-            f = f + self.mu * xp.sum(outcome.costs, axis=0)
+            f = f + (self.mu + self.cost_weight) * xp.sum(outcome.costs, axis=0)
             beyond: Sequence[float | None] = levels or [None] * len(self.cost_names)
             c += [limit.samples(outcome.costs[i], beyond[i]) for i, limit in enumerate(self.cost_limits)]
         if math.isfinite(high):
@@ -172,6 +173,7 @@ def problem_for(
     entropy_bounds: tuple[float, float] | None = None,
     discounted: bool = False,
     limits: Any = None,
+    cost_weight: float = 0.0,
 ) -> Problem:
     """The task's own limits (the paper's Tables 5 and 6) unless others are given: a threshold on the mean of each cost, or
     `limits` by the costs' names (`named_limits`).
@@ -206,7 +208,7 @@ def problem_for(
         if not all(map(math.isfinite, thresholds)):
             raise ValueError(f"a threshold must be a finite number, got {threshold}")
     bounds = checked_bounds(task.entropy_bounds if entropy_bounds is None else entropy_bounds)
-    return Problem(costs, thresholds, bounds, float(mu), discounted, asked)
+    return Problem(costs, thresholds, bounds, float(mu), discounted, asked, float(cost_weight))
 
 
 def _no_costs(task: Task | Simulator, so: str) -> str:

@@ -123,7 +123,9 @@ class Request:
         if bounds is None and not self.algorithm.limits_entropy:
             bounds = (-math.inf, math.inf)
         thresholds = tuple(self.threshold) if isinstance(self.threshold, Sequence) else self.threshold
-        problem = problem_for(task, settings.mu, thresholds, bounds, settings.discounted, self.limits)
+        problem = problem_for(
+            task, settings.mu, thresholds, bounds, settings.discounted, self.limits, settings.cost_weight
+        )
         if not self.resume:
             check_reachable(task, problem)
         if not problem.on_means and self.algorithm.only_means:

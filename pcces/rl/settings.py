@@ -132,6 +132,7 @@ class Common:
     normalise: bool = setting(True, "normalise observations by those seen so far", SOMETIMES)
     freeze: float = setting(1.0, "share of the iterations after which the normalisation no longer changes")
     mu: float = setting(0.0, "weight of the entropy, and against costs, in the objective f")
+    cost_weight: float = setting(0.0, "weight of costs in the objective f, beside mu")
     discounted: bool = setting(False, "whether the objective is the discounted return")
     discount: float = setting(0.99, "discount of rewards and costs per step", SOMETIMES)
 
@@ -224,7 +225,7 @@ class PopulationSettings(Common):
             "sigma_es": ("fixed", "tied"),
             "surrogate": ("policy-gradient", "updates", "none"),
             "shaping": tuple(SHAPINGS),
-            "restoration": ("merit", "none"),
+            "restoration": ("barrier", "merit", "none"),
             "incumbent": ("fresh", "kept"),
         }
         for name, allowed in choices.items():

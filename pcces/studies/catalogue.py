@@ -136,7 +136,12 @@ def _threshold() -> Experiment:
         ("CartSafe-v0", 20.0): ((213.3, 10.3), (7.1, 7.2)),
         ("CartSafe-v0", 35.0): ((229.7, 18.5), (14.1, 13.8)),
     }
-    arms = [Arm(task, threshold=limit) for task, limits in THRESHOLDS.items() for limit in limits]
+    arms = [
+        replace(arm, threshold=limit)
+        for task, limits in THRESHOLDS.items()
+        for limit in limits
+        for arm in (Arm(task), *(Arm(task, preset=preset) for preset in OF_THE_PAPER))
+    ]
     return Experiment(
         "threshold",
         "Sensitivity to the threshold",

@@ -21,6 +21,7 @@ THRESHOLDS = {"CartSafe-v0": (15.0, 20.0, 35.0), "MountainCarContinuousSafe-v0":
 POPULATIONS = (40, 80, 240)
 # The presets that follow the paper, and how a remark about them begins.
 OF_THE_PAPER = {
+    "paper": "With the paper's method as we read it (paper preset)",
     "paper-literal": "With the paper's Table 4 to the letter (paper-literal preset)",
 }
 SAFE_RIVALS = ("cpo", "rcpo", "ppo-lag")  # those that know of costs, which the paper compares with

@@ -11,7 +11,7 @@ from pcces.studies.arm_results import ArmResult, Comparison, at_equal_steps, by_
 from pcces.studies.claims.finding import ClaimPart, Finding, count
 from pcces.studies.experiment import Experiment
 from pcces.studies.protocol import OF_THE_PAPER
-from pcces.studies.statistics import beside_paper, clear_at_once, mean_interval, pairs, verdict, wins
+from pcces.studies.statistics import Interval, beside_paper, clear_at_once, mean_interval, pairs, verdict, wins
 
 PAPER_SEEDS = 5  # of the paper's tables
 LITTLE = 5  # percent that returns may differ by where a choice is said not to matter much
@@ -121,22 +121,34 @@ def _beside(name: str, several: Sequence[Comparison], briefly: bool = False) -> 
 def as_high_as_reported(experiment: Experiment, results: Sequence[ArmResult]) -> Finding:
     """Returns are not below the paper's, costs below their limits, and the limit's choice matters little."""
     parts, higher = [], 0
-    for result in results:
-        paper = experiment.reported[result.asked.key]["return"]
-        gap = beside_paper(result.values("return"), paper.mean, paper.deviation, PAPER_SEEDS)
+    by_default = [result for result in results if result.asked.preset not in OF_THE_PAPER]
+    for result in by_default:
+        part, gap = _beside_reported(experiment, result)
         higher += verdict(gap) == "higher"
-        said = (
-            f"{result.asked.task} at {result.limit:g}: return {mean_interval(result.values('return'))}, paper {paper}: difference"
-            f" {gap}, {verdict(gap)}. Policies that cost no more than allowed: {count(result.keeps(), len(result.runs))}."
-        )
-        parts.append(ClaimPart(verdict(gap) != "lower" and result.keeps() == len(result.runs), said))
-    for task, on_task in by_task(results).items():
+        parts.append(part)
+    for task, on_task in by_task(by_default).items():
         means = [float(np.mean(result.values("return"))) for result in on_task]
         theirs = [experiment.reported[result.asked.key]["return"].mean for result in on_task]
         ours, papers = (100 * (max(m) - min(m)) / abs(np.mean(m)) for m in (means, theirs))
         said = f"{task}: mean returns differ by {ours:.1f} % between the thresholds, the paper's by {papers:.1f} % ({LITTLE} % is little)."
         parts.append(ClaimPart(bool(ours <= LITTLE), said))
-    return Finding(parts, exceeded=higher > 0)
+    remarks = [
+        f"{words} {_beside_reported(experiment, result)[0].said}"
+        for preset, words in OF_THE_PAPER.items()
+        for result in results
+        if result.asked.preset == preset
+    ]
+    return Finding(parts, exceeded=higher > 0, remarks=remarks)
+
+
+def _beside_reported(experiment: Experiment, result: ArmResult) -> tuple[ClaimPart, Interval]:
+    paper = experiment.reported[result.asked.key]["return"]
+    gap = beside_paper(result.values("return"), paper.mean, paper.deviation, PAPER_SEEDS)
+    said = (
+        f"{result.asked.task} at {result.limit:g}: return {mean_interval(result.values('return'))}, paper {paper}: difference"
+        f" {gap}, {verdict(gap)}. Policies that cost no more than allowed: {count(result.keeps(), len(result.runs))}."
+    )
+    return ClaimPart(verdict(gap) != "lower" and result.keeps() == len(result.runs), said), gap
 
 
 def at_the_mark(experiment: Experiment, results: Sequence[ArmResult]) -> Finding:
