@@ -165,6 +165,8 @@ def test_several_costs_and_both_signs_of_the_entropy_bounds():
     y = problem.outputs(outcome)
     h = 7 * math.log(2)
     assert np.allclose(y[0], [-7 - 0.1 * h + 0.1 * 10.5, 7 - 8, 3.5 - 3, h - 2, 1 - h], atol=1e-5)
+    heavier = problem_for(task, mu=0.1, entropy_bounds=(1.0, 2.0), cost_weight=0.5)
+    assert np.allclose(heavier.outputs(outcome) - y, [0.5 * 10.5, 0, 0, 0, 0], atol=1e-5)
 
 
 def test_problem_errors():
@@ -236,6 +238,29 @@ def test_a_broken_trial_is_refused_however_good_unless_the_incumbent_is_broken_t
     assert concluded(-1.0, BAD, 0.0, WORSE)[0]  # the merit falls
     assert not concluded(0.3, WORSE, 0.0, BAD)[0]
     assert not concluded(-100.0, BAD, 0.0, WORSE, restoration="none")[0]  # the paper's rule has no way back
+
+
+def test_any_feasible_trial_is_better_than_a_broken_incumbent_where_both_are_worth_their_barrier():
+    by_barrier = partial(concluded, restoration="barrier")
+    assert by_barrier(100.0, FINE, 0.0, WORSE)[0] and not concluded(100.0, FINE, 0.0, WORSE, restoration="none")[0]
+    assert not by_barrier(-100.0, BAD, 0.0, WORSE)[0]
+    assert not by_barrier(100.0, FINE, 0.0, FINE)[0]
+
+
+def test_the_papers_presets_differ_in_what_the_paper_leaves_open():
+    literal, ours = PCCES.settings("paper-literal").to_dict(), PCCES.settings("paper").to_dict()
+    assert {name: (literal[name], ours[name]) for name in ours if ours[name] != literal[name]} == {
+        "normalise": (False, True),
+        "incumbent": ("kept", "fresh"),
+        "restoration": ("none", "barrier"),
+        "d_max": (1000.0, 10.0),
+        "cost_weight": (0.0, 0.5),
+    }
+
+
+def test_the_weight_of_costs_is_part_of_a_run(tmp_path):
+    train("CartSafe-v0", out=tmp_path, progress=False, report=False, cost_weight=0.25, **SIMPLE)
+    assert load(tmp_path).problem.cost_weight == 0.25
 
 
 def test_where_episodes_fail_fewer_of_them_are_progress():
@@ -464,6 +489,7 @@ def test_a_run_stopped_before_its_first_iteration_has_no_metrics_yet(tmp_path, m
         (dict(constraint_z=-1), "constraint_z must not be negative"),
         (dict(freeze=3), r"freeze must lie in \[0, 1\], got 3"),
         (dict(mu=math.inf), "mu must be a finite number, got inf"),
+        (dict(cost_weight=-1.0), "cost_weight must not be negative, got -1.0"),
         (dict(doubt=math.nan), "doubt must be a finite number, got nan"),
         (dict(kappa="small"), "kappa must be a finite number, got 'small'"),
         (dict(sigma0=100), r"sigma0 must lie between sigma_min and sigma_max \(0.001 and 0.1\), got 100"),

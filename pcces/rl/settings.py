@@ -49,6 +49,7 @@ def check_common(settings: Any) -> None:
     least = int(not isinstance(settings, BatchSettings))
     need(settings.initial_tries >= least, f"initial_tries must be at least {least}, got {settings.initial_tries}")
     need(0 <= settings.freeze <= 1, f"freeze must lie in [0, 1], got {settings.freeze}")
+    need(settings.cost_weight >= 0, f"cost_weight must not be negative, got {settings.cost_weight}")
     need(0 < settings.discount <= 1, f"discount must lie in (0, 1], got {settings.discount}")
 
 
@@ -161,7 +162,7 @@ def normalised(settings: Common, normalizer: Normalizer, seen: Seen, k: Array) -
 
 @dataclass(frozen=True)
 class PopulationSettings(Common):
-    """The paper's own iteration, on a population of samples. The defaults are how we read the paper (docs/explanation/paper.md)."""
+    """The paper's own iteration, on a population of samples. `PRESETS` says how we read it (docs/explanation/paper.md)."""
 
     mu: float = 1e-4
     population: int = setting(
@@ -192,7 +193,8 @@ class PopulationSettings(Common):
     eps_c: float = setting(0.0, "allowance eps_c sigma_k for each constraint (Eq. 4)")
     constraint_z: float = setting(0.0, "a point is accepted on its cost + z standard errors")
     restoration: str = setting(
-        "none", "what an infeasible incumbent does: merit (minimise f + rho violation) or none (wait)"
+        "none",
+        "what an infeasible incumbent does: merit (minimise f + rho violation), barrier (take any feasible trial) or none (wait)",
     )
     rho: float = setting(1.0, "weight of the violation where restoration is merit")
     doubt: float = setting(0.0, "standard errors of f_trial - f_k that the trial point gets the benefit of")
@@ -337,7 +339,9 @@ class BatchSettings(Common):
 
 PRESETS = {
     "default": BatchSettings(),
-    "paper": PopulationSettings(),
+    "paper": PopulationSettings(
+        restoration="barrier", d_max=10.0, cost_weight=0.5
+    ),  # docs/explanation/paper.md: Readings
     "paper-literal": PopulationSettings(incumbent="kept", normalise=False),  # Table 4 as it stands, and nothing else
 }
 CALM = {"initial_tries": 1, "last_layer": 0.3}  # a start for episodes too slow to try a thousand policies
