@@ -19,10 +19,7 @@ def tail_quantile(samples: np.ndarray, share: float) -> float:
     """
     if len(samples) < FEW:
         return -float(scipy.special.ndtri(share))
-    start, threshold, excess = _tail(samples)
-    if share >= start:
-        return float(np.quantile(samples, 1 - share))
-    return threshold + excess * float(np.log(start / max(share, 1e-12)))
+    return _quantile_of(samples, share, _tail(samples))
 
 
 def tail_mean(samples: np.ndarray, share: float) -> float:
@@ -35,8 +32,8 @@ def tail_mean(samples: np.ndarray, share: float) -> float:
     if len(samples) < FEW:
         z = float(scipy.special.ndtri(share))
         return float(np.exp(-0.5 * z * z) / np.sqrt(2 * np.pi)) / share
-    start, _, excess = _tail(samples)
-    level = tail_quantile(samples, share)
+    tail = start, _, excess = _tail(samples)
+    level = _quantile_of(samples, share, tail)
     if share < start:
         return level + excess
     return level + float(np.maximum(samples - level, 0.0).mean()) / share
@@ -57,8 +54,29 @@ def tail_share(samples: np.ndarray, level: float) -> float:
     return start * float(np.exp(-(level - threshold) / max(excess, 1e-300)))
 
 
+def quantile(samples: np.ndarray, q: float) -> float:
+    """`np.quantile(samples, q)`, to the bit. A search asks for thousands, and NumPy's takes five times as long.
+
+    >>> x = np.random.default_rng(0).standard_normal(101)
+    >>> [quantile(x, q) == np.quantile(x, q) for q in (0.0, 0.123, 0.5, 0.987, 1.0)]
+    [True, True, True, True, True]
+    """
+    position = q * (len(samples) - 1)
+    i = min(int(position), len(samples) - 2)
+    below, above = np.partition(samples, (i, i + 1))[i : i + 2].tolist()
+    share, gap = position - i, above - below
+    return below + gap * share if share < 0.5 else above - gap * (1 - share)
+
+
+def _quantile_of(samples: np.ndarray, share: float, tail: tuple[float, float, float]) -> float:
+    start, threshold, excess = tail
+    if share >= start:
+        return quantile(samples, 1 - share)
+    return threshold + excess * float(np.log(start / max(share, 1e-12)))
+
+
 def _tail(samples: np.ndarray) -> tuple[float, float, float]:
     """Where the tail starts (as a share, and as a level), and by how much it is above that on the mean."""
     start = min(max(STARTS, SEEN / len(samples)), 0.5)
-    threshold = float(np.quantile(samples, 1 - start))
+    threshold = quantile(samples, 1 - start)
     return start, threshold, float(np.maximum(samples - threshold, 0.0).mean()) / start
