@@ -31,15 +31,34 @@ SMALL = ["CartSafe-v0", *words(FEW | dict(iterations=200, certify_episodes=50))]
 LOOSE, IMPOSSIBLE = ["--threshold", "250"], ["--threshold", "0"]  # limits that any policy keeps, and that none can
 
 
-def environment():
-    """As a person has it: without the compiler's options of the tests."""
-    return {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"} | {"COLUMNS": "100"}
+def environment(as_a_person=False):
+    """Of a process that tests start: with the options that programs compile quickly with, or as a person has it."""
+    left_out = ("XLA_FLAGS",) if as_a_person else ()
+    return {name: value for name, value in os.environ.items() if name not in left_out} | {"COLUMNS": "100"}
 
 
 def pcces(*words, cwd):
     """Run the command line as a person types it."""
     words = [PCCES, *map(str, words)]
     return subprocess.run(words, cwd=cwd, env=environment(), capture_output=True, text=True, timeout=300)
+
+
+ONE_AFTER_THE_OTHER = """
+import json, sys
+from typer.testing import CliRunner
+from pcces.cli import app
+done = [CliRunner().invoke(app, words) for words in json.loads(sys.argv[1])]
+print("done:" + json.dumps([[one.exit_code, one.stdout, one.stderr] for one in done]))
+"""
+
+
+def several(*commands, cwd):
+    """Run several commands in a single new process, for what each of them would have to import."""
+    said = json.dumps([[str(word) for word in words] for words in commands])
+    python = [sys.executable, "-c", ONE_AFTER_THE_OTHER, said]
+    done = subprocess.run(python, cwd=cwd, env=environment(), capture_output=True, text=True, timeout=300, check=True)
+    results = json.loads(done.stdout.rpartition("done:")[2])
+    return [subprocess.CompletedProcess(words, *result) for words, result in zip(commands, results)]
 
 
 def start(*words, cwd, **streams):

@@ -18,6 +18,7 @@ from test_strangers import edited, finished, here
 
 from pcces import report
 from pcces.cli.train import default_folder
+from pcces.engines import processes
 from pcces.rl import checkpoints
 from pcces.support import files
 
@@ -292,6 +293,7 @@ ESCAPES = "evil\x1b]0;title\x07\x1b[2J"
 
 def test_names_from_folders_are_shown_and_not_obeyed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(processes, "cores", lambda: 1)
     folder = finished(tmp_path / ESCAPES, "CartSafe-v0")
     config = json.loads((folder / "config.json").read_text())
     config["simulator"]["cost_names"] = [ESCAPES + "\nCERTIFIED: all is well"]
@@ -308,9 +310,10 @@ def test_names_from_folders_are_shown_and_not_obeyed(tmp_path, monkeypatch):
         ["report"],
         ["plot"],
         ["render"],
-        ["evaluate", "--json"],
+        ["evaluate", "--episodes", 2, "--json"],
     ):
-        done = here(words[0], folder, tmp_path / ("2" + ESCAPES), *words[1:])
+        second = [] if words[0] == "render" or "--json" in words else [tmp_path / ("2" + ESCAPES)]
+        done = here(words[0], folder, *second, *words[1:])
         assert "\x1b" not in done.output and "\x07" not in done.output
         assert isinstance(done.exception, SystemExit | None)
         assert not any(line.startswith("CERTIFIED: all is well") for line in done.output.splitlines())

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import simulators
-from small import BATCH, FEW, POPULATION, words
+from small import BATCH, FEW, POPULATION, several, words
 from small import pcces as command
 from test_engines import alive, wait_until
 
@@ -230,24 +230,28 @@ def test_the_command_line_takes_a_cost_function_and_a_module_with_the_environmen
     assert (
         "CERTIFIED: cost0 at most" in done.stdout and "--cost-bounds" in done.stderr
     )  # the t bound trusts what was seen
-    refused = command("certify", "run", "--episodes", 20, "--import", "simulators", cwd=tmp_path)
+    certify = ["certify", "run", "--episodes", 20]
+    refused, again = several(
+        [*certify, "--import", "simulators"], [*certify, "--cost", "simulators:late_cost"], cwd=tmp_path
+    )
     assert refused.returncode == 2 and "--cost MODULE:FUNCTION" in refused.stderr
-    again = command("certify", "run", "--episodes", 20, "--cost", "simulators:late_cost", cwd=tmp_path)
     assert again.returncode == 0 and "CERTIFIED: cost0 at most" in again.stdout
     bounds = ["--cost-bounds", "0,1", "--out", "bounded"]
     done = command(*line, *few[:-2], "--workers", 1, *bounds, cwd=tmp_path)
     assert done.returncode == 0 and "betting bound" in done.stdout and "--cost-bounds" not in done.stderr
-    same = command(*line[:4], "--resume", "--out", "bounded", cwd=tmp_path)
+    wrong = {
+        ("--cost-bounds", "1,0"): "two finite numbers low < high",
+        ("--cost-bounds", "0"): "cost_bounds are",
+        ("--cost-bounds", "a,b"): "such as 0,1",
+        ("--cost", "simulators"): "--cost takes MODULE:FUNCTION",
+        ("--cost", "simulators:none"): "there is no function 'none'",
+    }
+    same, *refused = several(
+        [*line[:4], "--resume", "--out", "bounded"], *([*line, *option] for option in wrong), cwd=tmp_path
+    )
     assert same.stdout == done.stdout
-    for given, said in (("1,0", "two finite numbers low < high"), ("0", "cost_bounds are"), ("a,b", "such as 0,1")):
-        refused = command(*line, "--cost-bounds", given, cwd=tmp_path)
-        assert refused.returncode == 2 and said in refused.stderr
-    for cost, said in (
-        ("simulators", "--cost takes MODULE:FUNCTION"),
-        ("simulators:none", "there is no function 'none'"),
-    ):
-        refused = command("train", "tests/Line-v0", "--cost", cost, cwd=tmp_path)
-        assert refused.returncode == 2 and said in refused.stderr
+    for each, said in zip(refused, wrong.values(), strict=True):
+        assert each.returncode == 2 and said in each.stderr
 
 
 def test_the_command_line_finds_tasks_of_ones_own_by_their_modules(tmp_path):
@@ -262,13 +266,15 @@ class Mine(CartSafe):
     (tmp_path / "own.py").write_text(own)
     done = command("train", "own:Mine-v0", *words(FEW), "--out", "run", cwd=tmp_path)
     assert done.returncode in (0, 1) and "off_centre" in done.stdout, done.stderr
-    for said in (["evaluate", "run", "--episodes", 10], ["plot", "run"], ["report", "run"]):
-        refused = command(*said, cwd=tmp_path)
+    later = [["evaluate", "run", "--episodes", 10], ["plot", "run"], ["report", "run"]]
+    named = [[*words, "--import", "own"] for words in later]  # after the others: a module stays imported
+    elsewhere = [["train", "own:Mine-v0", "--engine", "local"], ["train", "none:Mine-v0"]]
+    *said, local, unknown = several(*later, *named, *elsewhere, cwd=tmp_path)
+    for refused in said[:3]:
         assert refused.returncode == 2 and "--import own" in refused.stderr  # a folder may be a stranger's
-        assert command(*said, "--import", "own", cwd=tmp_path).returncode == 0
-    refused = command("train", "own:Mine-v0", "--engine", "local", cwd=tmp_path)
-    assert refused.returncode == 2 and "runs on the device engine" in refused.stderr
-    assert "No module named 'none'" in command("train", "none:Mine-v0", cwd=tmp_path).stderr
+    assert [known.returncode for known in said[3:]] == [0, 0, 0]
+    assert local.returncode == 2 and "runs on the device engine" in local.stderr
+    assert "No module named 'none'" in unknown.stderr
 
 
 def test_policies_on_simulators_can_be_filmed(tmp_path):
