@@ -13,6 +13,9 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 # Compiled programs are shared between tests, the processes they start, and the next time they are run.
 os.environ.setdefault("PCCES_CACHE", str(Path(__file__).parent.parent / ".pytest_cache" / "compiled"))
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", os.environ["PCCES_CACHE"])  # also of what tests compile themselves
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "0")
 os.environ.setdefault("JAX_NUM_CPU_DEVICES", "2")  # so that tests can share work between devices
 
 # Tests send Ctrl-C, which a shell lets background jobs ignore, and all that they start.
@@ -48,14 +51,18 @@ collect_ignore = list(POSIX) if sys.platform == "win32" else []
 def pytest_collection_modifyitems(items):
     """Every worker starts with its share of the slow tests, so that at the end none waits for another's.
 
-    Workers begin with an equal run of tests each, in their order, and take from each other when they are done.
+    Workers begin with an equal run of tests each, in their order, and take from each other when they are done. The slow
+    tests of a file go to one worker: they often share what they compile or train.
     """
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    slow = [item for item in items if item.get_closest_marker("slow")]
-    rest = [item for item in items if not item.get_closest_marker("slow")]
+    files, rest = {}, []
+    for item in items:
+        (files.setdefault(item.path, []) if item.get_closest_marker("slow") else rest).append(item)
+    shares = [[] for _ in range(workers)]
+    for tests in sorted(files.values(), key=len, reverse=True):
+        min(shares, key=len).extend(tests)
     ordered, begin = [], 0
-    for worker in range(workers):
-        own = slow[worker::workers]
+    for worker, own in enumerate(shares):
         end = begin + (worker + 1) * len(items) // workers - worker * len(items) // workers - len(own)
         ordered += own + rest[begin:end]
         begin = end

@@ -247,7 +247,7 @@ def noisy_sphere(x, rng):
 
 
 def test_minimize_on_ray_gives_the_same_result(pool):
-    options = dict(bounds=[(-2, 2)] * 2, common_random_numbers=True, max_evaluations=400, rng=0)
+    options = dict(bounds=[(-2, 2)] * 2, common_random_numbers=True, max_evaluations=60, rng=0)
     alone = pcces.minimize(noisy_sphere, [1.5, 1.5], **options)
     there = pcces.minimize(noisy_sphere, [1.5, 1.5], engine="ray", workers=2, **options)
     assert np.array_equal(alone.x, there.x) and alone.nfev == there.nfev and alone.fun == there.fun

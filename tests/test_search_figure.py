@@ -137,7 +137,7 @@ def test_an_equality_is_one_line():
 
 def test_of_many_constraints_the_closest_are_drawn():
     slopes = np.random.default_rng(3).standard_normal((30, 2))
-    res = pcces.minimize(lambda x: (x @ x, slopes @ x - np.arange(1, 31)), [0.5, 0.5], maxfev=200, rng=0)
+    res = pcces.minimize(lambda x: (x @ x, slopes @ x - np.arange(1, 31)), [0.5, 0.5], maxfev=60, rng=0)
     labels = legend(panels(res)["constraints"])
     assert len(labels) == 9 and labels[-1] == "and 22 farther away" and labels[0] == "c0 ≤ 0"
 

@@ -142,8 +142,9 @@ def test_real_trainings_are_told_apart(monkeypatch):
     monkeypatch.setattr(module, "FEWEST", 2)
     monkeypatch.setattr(module, "COMPARED", 2)
     found = pcces.tune(
-        "CartPole-v0", "openes", steps=3_000, budget=18_000, certify_episodes=20, population=4, progress=False
-    )
+        "CartPole-v1", "openes", steps=3_000, budget=18_000, certify_episodes=20, population=4, progress=False,
+        engine="local", workers=1, max_steps=200,
+    )  # fmt: skip
     assert len(found.trials) == 6 and all(9 <= trial.mean_return <= 200 for trial in found.trials)
 
 

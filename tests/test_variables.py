@@ -201,15 +201,15 @@ def on_workers(d):
 
 
 def test_names_on_workers_and_in_columns():
-    alone = pcces.minimize(on_workers, START, bounds=REACTOR, max_evaluations=60, rng=0)
-    several = pcces.minimize(on_workers, START, bounds=REACTOR, max_evaluations=60, rng=0, workers=2)
+    alone = pcces.minimize(on_workers, START, bounds=REACTOR, max_evaluations=30, rng=0)
+    several = pcces.minimize(on_workers, START, bounds=REACTOR, max_evaluations=30, rng=0, workers=2)
     assert several.x == alone.x
 
     def columns(d):
         rows = [reactor(dict(zip(d, row))) for row in zip(*d.values())]
         return np.array([f for f, _ in rows]), np.array([[c] for _, c in rows])
 
-    assert pcces.minimize(columns, START, bounds=REACTOR, max_evaluations=60, rng=0, vectorized=True).x == alone.x
+    assert pcces.minimize(columns, START, bounds=REACTOR, max_evaluations=30, rng=0, vectorized=True).x == alone.x
 
 
 def test_without_x0_the_search_starts_in_the_middle():
@@ -242,15 +242,15 @@ def test_a_search_with_names_resumes_to_the_same_bits(tmp_path):
         return opt
 
     whole, parts = (
-        finish(pcces.Optimizer(START, bounds=REACTOR, max_evaluations=200, rng=2), save) for save in (False, True)
+        finish(pcces.Optimizer(START, bounds=REACTOR, max_evaluations=60, rng=2), save) for save in (False, True)
     )
     assert parts.result.x == whole.result.x and parts.result.x.keys() == REACTOR.keys()
     assert parts.evaluations[:] != [] and np.array_equal(parts.evaluations["kind"], whole.evaluations["kind"])
     path = tmp_path / "run.npz"
-    pcces.minimize(reactor, START, bounds=REACTOR, max_evaluations=100, rng=0, checkpoint=path)
+    pcces.minimize(reactor, START, bounds=REACTOR, max_evaluations=30, rng=0, checkpoint=path)
     with pytest.raises(ValueError, match="it differs in bounds"):
         pcces.minimize(
-            reactor, START, bounds=REACTOR | {"count": Integer(0, 31)}, max_evaluations=100, rng=0, checkpoint=path
+            reactor, START, bounds=REACTOR | {"count": Integer(0, 31)}, max_evaluations=30, rng=0, checkpoint=path
         )
 
 

@@ -81,30 +81,29 @@ def fit(data: Data, j: int, start: np.ndarray | None = None, steps: int = 30) ->
     n, k = data.points.shape[1], len(data.points)
     middle, spread = prior(n)
     y, unit = _standardised(data.outputs[:, j])
-    upper = np.triu_indices(k, 1)
-    pairs = (data.points[upper[0]] - data.points[upper[1]]) ** 2
+    first, second = np.triu_indices(k, 1)
+    upper, lower = first * k + second, second * k + first  # where each pair stands in a matrix that is laid out in a row
+    pairs = (data.points[first] - data.points[second]) ** 2
     within = float(data.within[j]) / unit**2
 
     def loss(theta: np.ndarray) -> tuple[float, np.ndarray]:
         weights, size, noise = np.exp(-2 * theta[:n]), math.exp(theta[n]), math.exp(theta[n + 1])
         s = SQRT5 * np.sqrt(pairs @ weights)
         correlation, slope = _kernel(s)
-        K = np.empty((k, k))
-        K[upper] = size * correlation
-        K.T[upper] = K[upper]
-        K.flat[:: k + 1] = size + noise / data.counts + FLOOR
-        off = K[upper]
-        K += MEAN
+        off = size * correlation
+        K = np.empty(k * k)
+        K[upper] = K[lower] = off
+        K[:: k + 1] = size + noise / data.counts + FLOOR
+        K = (K + MEAN).reshape(k, k)
         factor, info = scipy.linalg.lapack.dpotrf(K, lower=1, overwrite_a=0)
         if info:
             return 1e10, np.zeros(n + 2)
         inverse, _ = scipy.linalg.lapack.dpotri(factor, lower=1)
-        lower = np.tril_indices(k, -1)
-        inverse[lower[1], lower[0]] = inverse[lower]
+        flat = inverse.T.reshape(-1)  # a view: LAPACK's matrices lie column by column
+        flat[lower] = flat[upper]
         alpha = inverse @ y
         value = 0.5 * float(y @ alpha) + float(np.log(np.diagonal(factor)).sum())
-        W = np.outer(alpha, alpha) - inverse
-        above, diagonal = W[upper], np.diagonal(W)
+        above, diagonal = alpha[first] * alpha[second] - flat[upper], alpha * alpha - flat[:: k + 1]
         gradient = np.empty(n + 2)
         gradient[:n] = -(5 / 3) * size * ((above * slope) @ pairs) * weights
         gradient[n] = -(float(above @ off) + 0.5 * size * float(diagonal.sum()))
@@ -232,5 +231,5 @@ def _solved(data: Data, j: int, theta: np.ndarray) -> _One:
         if not info:
             break
     inverse, _ = scipy.linalg.lapack.dpotri(factor, lower=1)
-    inverse = np.tril(inverse) + np.tril(inverse, -1).T
+    inverse = inverse.T + np.tril(inverse, -1)  # LAPACK fills the lower triangle, and leaves zeros above
     return _One(lengths, size, scaled, inverse @ y, inverse, float(data.outputs[:, j].mean()), unit)
