@@ -291,6 +291,7 @@ def test_runs_under_other_limits_go_into_other_folders():
 ESCAPES = "evil\x1b]0;title\x07\x1b[2J"
 
 
+@pytest.mark.slow
 def test_names_from_folders_are_shown_and_not_obeyed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(processes, "cores", lambda: 1)

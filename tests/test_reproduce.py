@@ -44,6 +44,7 @@ def test_a_study_that_is_ended_leaves_nobody_behind(tmp_path):
         time.sleep(0.1)
 
 
+@pytest.mark.slow
 def test_reproduce_on_the_command_line(tmp_path):
     run = CliRunner().invoke
     command = ["reproduce", "entropy", "--task", "CartPole-v0", "--algorithm", "openes", "--seeds", "1"]

@@ -256,6 +256,7 @@ def test_the_next_goal_is_any_button():
     assert drawn.sum() == 512 and drawn.min() > 90
 
 
+@pytest.mark.slow
 def test_layouts_keep_clear_and_are_spread_as_in_mujoco():
     now = ButtonState(*map(np.asarray, by_name(reset(jax.random.split(key(1), 400)))))
     agent = now.pose[:, None, :2]

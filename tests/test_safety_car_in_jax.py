@@ -107,6 +107,7 @@ def test_a_driver_earns_and_costs_the_same_in_both():
         assert abs(a.mean() - b.mean()) < 3.5 * math.hypot(a.std(), b.std()) / math.sqrt(COUNT)
 
 
+@pytest.mark.slow
 def test_number_by_number_the_car_moves_as_it_does_and_a_gpu_takes_all_of_it_as_one_kernel(monkeypatch):
     rng = np.random.default_rng(0)
     start = jax.vmap(car.CarDriver.start)(jnp.asarray(rng.normal(size=(COUNT, 2))), jnp.asarray(rng.normal(size=COUNT)))

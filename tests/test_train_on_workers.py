@@ -211,6 +211,7 @@ def tests_on_the_path(monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(HERE))
 
 
+@pytest.mark.slow
 def test_the_command_line_trains_evaluates_and_draws_a_simulator(tmp_path, tests_on_the_path):
     done = command("train", "Pendulum-v1", "--engine", "local", "--workers", 2, "--step-timeout", 30, "--out", "run",
                    "--json", *words(FEW), cwd=tmp_path)  # fmt: skip
@@ -222,6 +223,7 @@ def test_the_command_line_trains_evaluates_and_draws_a_simulator(tmp_path, tests
     assert json.loads(resumed.stdout)["runs"] == json.loads(done.stdout)["runs"]
 
 
+@pytest.mark.slow
 def test_the_command_line_takes_a_cost_function_and_a_module_with_the_environment(tmp_path, tests_on_the_path):
     line = ["train", "simulators:tests/Line-v0", "--cost", "simulators:late_cost", "--threshold", 30, "--threshold", 40]
     few = [*words(FEW), "--out", "run"]
@@ -254,6 +256,7 @@ def test_the_command_line_takes_a_cost_function_and_a_module_with_the_environmen
         assert each.returncode == 2 and said in each.stderr
 
 
+@pytest.mark.slow
 def test_the_command_line_finds_tasks_of_ones_own_by_their_modules(tmp_path):
     own = """
 from pcces.envs import register_task

@@ -92,6 +92,7 @@ def test_other_versions_are_not_taken_for_it():
         resolve("HopperVelocity-v1", "device")
 
 
+@pytest.mark.slow
 def test_a_run_is_trained_kept_and_drawn_without_a_display(tmp_path):
     run = train(
         "SafetyHopperVelocity-v1", "ppo-lag", iterations=1, epoch_steps=2000, certify_episodes=10, workers=1, hidden=(4,),

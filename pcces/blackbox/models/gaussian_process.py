@@ -82,7 +82,10 @@ def fit(data: Data, j: int, start: np.ndarray | None = None, steps: int = 30) ->
     middle, spread = prior(n)
     y, unit = _standardised(data.outputs[:, j])
     first, second = np.triu_indices(k, 1)
-    upper, lower = first * k + second, second * k + first  # where each pair stands in a matrix that is laid out in a row
+    upper, lower = (
+        first * k + second,
+        second * k + first,
+    )  # where each pair stands in a matrix that is laid out in a row
     pairs = (data.points[first] - data.points[second]) ** 2
     within = float(data.within[j]) / unit**2
 
