@@ -8,10 +8,27 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from pcces.core.limits import Probability, Quantile
+
 # Keywords of `train`: the smallest training with the default preset, and with the paper's.
 BATCH = dict(epoch_steps=600, hidden=(4,), critic_hidden=(4,), passes=2, minibatches=2, bold=0.0)
 FEW = dict(iterations=2, certify_episodes=20, **BATCH)
 POPULATION = dict(preset="paper", iterations=2, population=8, warm_up=1, m=3, hidden=(4,), certify_episodes=20)
+
+# Options that lead a search along different ways, for tests of budgets.
+KINDS = [
+    {},
+    {"samples": 3},
+    {"incumbent": "fresh"},
+    {"incumbent": "kept", "samples_max": 5},
+    {"deterministic": True},
+    {"limits": [Probability(at_most=0.1)] * 2, "objective": Quantile(0.9)},
+    {"constraint_range": ((-99.0, 99.0),) * 2},
+    {"common_random_numbers": True},
+    {"population": 30},
+    {"certify_share": 0.9},
+    {"max_iterations": 2},
+]
 
 
 def words(settings):

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small import KINDS
 
 import pcces
 from pcces.blackbox import acquire, certify, desk
-from pcces.core.limits import Probability, Quantile
 
 BOX = [(-2.0, 2.0)] * 2
 
@@ -166,21 +166,7 @@ def test_a_search_in_a_file_goes_on_to_the_same_bits_at_any_moment(case, tmp_pat
     constraints=st.integers(0, 2),
     failing=st.sampled_from([0.0, 0.0, 0.3, 1.0]),
     strategy=st.sampled_from(["gaussian", "cma", "cma", "default"]),
-    options=st.sampled_from(
-        [
-            {},
-            {"samples": 3},
-            {"incumbent": "fresh"},
-            {"incumbent": "kept", "samples_max": 5},
-            {"deterministic": True},
-            {"limits": [Probability(at_most=0.1)] * 2, "objective": Quantile(0.9)},
-            {"constraint_range": ((-99.0, 99.0),) * 2},
-            {"common_random_numbers": True},
-            {"population": 30},
-            {"certify_share": 0.9},
-            {"max_iterations": 2},
-        ]
-    ),
+    options=st.sampled_from(KINDS),
 )
 def test_the_budget_is_never_exceeded_and_nobody_waits_in_vain(
     budget, workers, noise, constraints, failing, strategy, options

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import LinearConstraint
+from small import KINDS
 
 import pcces
 from pcces import strategies
@@ -17,7 +18,6 @@ from pcces.blackbox.batch import Streams
 from pcces.blackbox.population import LazyPoints, population_normals
 from pcces.blackbox.space import Space
 from pcces.core import algorithm
-from pcces.core.limits import Probability, Quantile
 from pcces.support import files as storage
 
 BOX = [(-2.0, 2.0)] * 3
@@ -238,22 +238,7 @@ def test_saved_data_are_json(saved):
     constraints=st.integers(0, 2),
     failing=st.sampled_from([0.0, 0.0, 0.3, 1.0]),
     strategy=st.sampled_from(["default", "gaussian", "cma"]),
-    options=st.sampled_from(
-        [
-            {},
-            {"samples": 3},
-            {"incumbent": "fresh"},
-            {"incumbent": "kept", "samples_max": 5},
-            {"samples": "accuracy", "incumbent": "fresh"},
-            {"deterministic": True},
-            {"limits": [Probability(at_most=0.1)] * 2, "objective": Quantile(0.9)},
-            {"constraint_range": ((-99.0, 99.0),) * 2},
-            {"common_random_numbers": True},
-            {"population": 30},
-            {"certify_share": 0.9},
-            {"max_iterations": 2},
-        ]
-    ),
+    options=st.sampled_from([*KINDS, {"samples": "accuracy", "incumbent": "fresh"}]),
 )
 def test_the_budget_is_never_exceeded(budget, noise, constraints, failing, strategy, options):
     options = {

@@ -1,4 +1,4 @@
-"""What OpenES and ASEBO share: a population of policies is played beside the policy the iteration starts from."""
+"""What OpenES and ASEBO share: they play a population of policies, and the policy that the iteration starts from."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def program(evolution: Evolution, arena: Any, settings: EvolutionSettings) -> Pr
 def step(
     evolution: Evolution, arena: Any, settings: EvolutionSettings, conclude: Callable[..., Any], state: Any, key: Any
 ) -> tuple[Any, dict[str, Any]]:
-    """One iteration: a population is judged, beside fresh episodes of x for the metrics."""
+    """One iteration: play and judge a population, and play fresh episodes of x for the metrics."""
     s, x, xp = settings, state.x, array_namespace(state.x)
     z_key, play_key = arena.keys(key, state.k, 2)
     member_key, own_key = arena.split(play_key, 2)

@@ -118,7 +118,7 @@ def _box(search: Search, model: Posterior) -> tuple[np.ndarray, np.ndarray]:
 
 
 def next_points(search: Search, count: int, pending: np.ndarray | None = None, turn: int | None = None) -> np.ndarray:
-    """The points z (count, n) to evaluate next, beside those that are pending; `turn` is how many there were before."""
+    """The points z (count, n) to evaluate next, given the pending ones; `turn` is the number of points proposed before."""
     model, number = posterior(search), search.state.budget.batches
     rng = search.streams(CLOUD, number)
     if pending is not None and len(pending):
@@ -246,8 +246,8 @@ def log_improvement(v: np.ndarray) -> np.ndarray:
 
 
 def candidate(search: Search) -> np.ndarray | None:
-    """What to certify: the least expected f where limits are expected to be kept by what the fresh samples that are left
-    will need; or what comes nearest to that."""
+    """The point to certify: the lowest expected f among points whose limits are expected to be kept with the margin that the
+    remaining fresh samples need; if there is none, the nearest to that."""
     if search.state.theta.size == 0:
         return None
     model, space, x = posterior(search), search.space, search.state.run.es.x

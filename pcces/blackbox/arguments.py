@@ -1,4 +1,4 @@
-"""The arguments of `pcces.minimize` beside `pcces.Options`, each with one line of meaning."""
+"""The arguments of `pcces.minimize` that are not in `pcces.Options`, each explained in one line."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ class Surroundings:
 
     @cached_property
     def points(self) -> Evaluated:
-        """All points that were evaluated without failing; none where points are too long to be kept."""
+        """All points whose evaluation did not fail; none if points are too long to keep."""
         table, m = self.evaluations, len(self.setting.constraints)
         if not len(table) or table.points.shape[1] != self.setting.space.size:
             return Evaluated(
@@ -288,7 +288,7 @@ class Surroundings:
         return Slice(v, numbers, mean + self.shift, error, own[near], moved + self.shift)
 
     def _places(self, v: int, i: int) -> np.ndarray:
-        """Values of a variable from where most points of the model are, beside that of the answer."""
+        """Values of a variable from the region where most points of the model lie, and that of the answer."""
         space, variable = self.setting.space, self.setting.variables[v]
         if variable.options:
             return np.arange(len(variable.options), dtype=float)

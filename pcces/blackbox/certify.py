@@ -21,12 +21,12 @@ from pcces.core.plans import mean_width, passable
 if TYPE_CHECKING:
     from pcces.blackbox.search import Search
 
-CANDIDATES = 8  # and no more are tested
+CANDIDATES = 8  # tested at most
 UNLUCKY, LUCKY = 0.5, -1.5  # standard errors by which samples to come are worse: to go on, and to give up in between
 
 
 def next_candidate(search: Search) -> bool:
-    """Put the next point to the test; whether the test is over, because there is nothing to test or to test it with."""
+    """Start the test of the next candidate. Returns whether testing is over: no candidate or no budget is left."""
     state, test = search.state, search.state.test
     if not search.limited:
         test.holds = True
@@ -77,14 +77,14 @@ def _corrected(search: Search) -> np.ndarray | None:
     measured = run.incumbent.estimate if first else estimate(test.samples)
     if local is None or not np.all(np.isfinite(measured.mean)):
         return None
-    # The model knows the evaluations of x_k, which was chosen because they were good: they count beside it only where it
-    # does not fit. Fresh samples it does not know.
+    # The model has used the evaluations of x_k, which was chosen because they were good. So they count again only where the
+    # model does not fit. It has not used fresh samples.
     error, doubt = noise / np.sqrt(measured.n), np.asarray(local.model.misfit if first else local.model.error)
     trust = doubt**2 / (doubt**2 + error**2 + 1e-300)
     value = local.model.value + trust * (measured.mean - local.model.value)
     anchored = local._replace(model=local.model._replace(value=value))
     if limits.shaped(search):
-        noise_there = limits.own_noise(search, measured)  # of which fresh samples say more than the model
+        noise_there = limits.own_noise(search, measured)  # fresh samples say more about it than the model
         anchored = anchored._replace(model=anchored.model._replace(noise=noise_there))
     anchored = limits.asked(search, anchored)
     unsure = np.hypot((1 - trust) * local.model.error, trust * error)
@@ -127,7 +127,7 @@ def ask(search: Search) -> Batch:
 
 
 def tell(search: Search, batch: Batch, outputs: np.ndarray) -> bool:
-    """Does it hold now, will it, or is it the next one's turn? Whether the test is over."""
+    """Decide whether the candidate holds, needs more samples, or gives way to the next one. Returns whether testing is over."""
     state, test = search.state, search.state.test
     if not len(outputs):  # all are missing
         over = state.budget.left <= 0 or (not len(test.samples) and test.failed >= missing.TRIES)
@@ -155,7 +155,7 @@ def tell(search: Search, batch: Batch, outputs: np.ndarray) -> bool:
     allowed = search.options.failure_limit
     test.holds = verdict.holds and (rate is None or allowed is None or rate <= allowed)
     test.memory = verdict.memory
-    # Of several candidates the least violating is the answer, unless one holds.
+    # If no candidate holds, the answer is the one with the smallest violation.
     excess = _excess(known, samples[:, 1:])
     broken = float(np.max(excess, initial=0.0))
     latest = test.answer.samples == 0 or np.array_equal(test.answer.x, test.candidates[-1])
@@ -182,7 +182,7 @@ def tell(search: Search, batch: Batch, outputs: np.ndarray) -> bool:
 
 
 def _known(search: Search) -> list[Column]:
-    """What is known of what is limited, and was before these samples."""
+    """What was known about the limited quantities before these samples."""
     test = search.state.test
     memory = test.memory if len(test.memory) else np.ones(len(test.levels))
     return [
@@ -192,8 +192,8 @@ def _known(search: Search) -> list[Column]:
 
 
 def promising(search: Search, samples: np.ndarray, luck: float = UNLUCKY) -> bool:
-    """Whether a candidate with such samples (n, 1 + r), any that there are, will hold if those to come are by so many standard
-    errors worse. To give it up on them is no look: only an answer can be wrong."""
+    """Whether a candidate with these samples (n, 1 + r) will hold if the samples to come are worse by this many standard errors.
+    Giving a candidate up uses no error probability, because only an answer can be wrong."""
     if not np.all(np.isfinite(samples)):
         return False
     few = not search.needs_samples or len(samples) < LEAST
@@ -207,8 +207,8 @@ def _excess(known: list[Column], c: np.ndarray) -> np.ndarray:
 
 
 def _take_up_again(search: Search, samples: np.ndarray) -> None:
-    """There is noise after all, and budget left: the search goes on from here, and takes it into account. The error
-    probabilities that were spent remain so."""
+    """There is noise after all, and budget is left: the search continues and takes the noise into account. Error probabilities
+    that were spent stay spent."""
     state, run = search.state, search.state.run
     es = algorithm.init(state.test.candidates[-1], search.options.sigma0, float(run.es.sigma_es))
     state.run = RunState(
@@ -216,14 +216,14 @@ def _take_up_again(search: Search, samples: np.ndarray) -> None:
         multipliers=run.multipliers, start=state.budget.evaluations,
     )  # fmt: skip
     state.test = Test(looks=state.test.looks, spent=state.test.spent)
-    state.ends.clear()  # single evaluations, taken for exact ones: the best of them were lucky
+    state.ends.clear()  # they rest on single evaluations that were believed to be exact: the best of them were lucky
     state.accepted.clear()
     state.phase = "trial"  # from where a surprise leads to the start of a run
 
 
 def _promising(search: Search, known: list[Column], c: np.ndarray, luck: float = UNLUCKY) -> bool:
-    """Whether this candidate would probably hold if all that is left were spent on it, and samples to come were by so many
-    standard errors worse than those so far."""
+    """Whether this candidate would probably hold if the remaining budget were spent on it, and the samples to come were worse
+    than those so far by this many standard errors."""
     have, left = len(c), search.state.budget.left
     error = limits.error_of_look(search, True) / limits.shared_by(search)
     allowed, failed = search.options.failure_limit, search.state.test.failed

@@ -23,7 +23,7 @@ PLAIN = (str, int, float, bool, type(None))  # options of a choice that a file c
 
 
 class NamedPoint(dict[str, Any]):
-    """A point with named variables: a dictionary, and for NumPy the numbers (of a choice, which it is).
+    """A point with named variables: a dictionary, and for NumPy the numbers (for a choice, the index of its option).
 
     >>> np.asarray(NamedPoint({"rate": 0.5, "metal": "steel"}, np.array([0.5, 1.0])))
     array([0.5, 1. ])
@@ -48,7 +48,7 @@ class NamedPoint(dict[str, Any]):
 class Variables:
     """The variables of a search, one after the other, and their names if they have any.
 
-    A point has three forms: as the user sees it (`shown`), as numbers, one a variable (`numbers`; of a choice, which it is), and
+    A point has three forms: as the user sees it (`shown`), as numbers, one a variable (`numbers`; for a choice, the index of its option), and
     as coordinates in a box (`coordinates`), in which the search moves.
 
     >>> v = Variables([Log(0.01, 1.0), Choice("a", "b", "c"), Integer(0, 9)], ["rate", "kind", "count"])
@@ -182,7 +182,7 @@ class Variables:
         return rows if self.names is not None else np.array(rows).reshape(numbers.shape)
 
     def columns(self, A: np.ndarray) -> np.ndarray:
-        """Linear constraints on the variables as such on the coordinates; a ValueError where they would not be linear."""
+        """Linear constraints on the variables, rewritten for the coordinates. A ValueError if they would not be linear there."""
         out = np.zeros((len(A), self.at[-1].stop))
         for i, (kind, at) in enumerate(zip(self.kinds, self.at)):
             if isinstance(kind, Real):
@@ -204,7 +204,7 @@ class Variables:
     # -- steps -------------------------------------------------------------------------------------------------------------
 
     def middle(self) -> np.ndarray:
-        """The middle of all bounds, as numbers; of a choice the first."""
+        """The middle of all bounds, as numbers; the first option of a choice."""
         low, high = self.box()
         if not np.all(np.isfinite(low) & np.isfinite(high)):
             raise ValueError(
@@ -233,7 +233,7 @@ class Variables:
         step = float(rng.geometric(STEP / max(1.0, 0.1 * value) if kind.log else STEP))
         up = bool(rng.random() < 0.5)
         other = value + step if up else value - step
-        if not kind.low <= other <= kind.high:  # to the other side, as far as that goes
+        if not kind.low <= other <= kind.high:  # otherwise in the other direction, as far as the bounds allow
             other = min(max(2 * value - other, kind.low), kind.high)
         return other if other != value else value + 1 if value < kind.high else value - 1
 

@@ -1,4 +1,4 @@
-"""Asking for as many points as there are free workers, at any time, and being told what any of them gave.
+"""Asynchronous ask and tell: points for as many workers as are free, at any time, and results in any order.
 
 The phases stay what they are; what changes is when they are asked and told. Samples and proposals are handed out one by one, and
 a phase goes on as soon as enough of them have come back. Free workers are never refused while there is something to learn: the
@@ -43,7 +43,7 @@ def tell(search: Search) -> None:
         _clear(search)
     _clear(search)
     if search.state.budget.left <= search.reserve() and not any(order.out for order in _desk(search)):
-        _next(search)  # which ends a search that nobody will be asked for any more
+        _next(search)  # this ends the search if no evaluation will be asked for any more
 
 
 def _desk(search: Search) -> Desk:
@@ -52,7 +52,7 @@ def _desk(search: Search) -> Desk:
 
 
 def _next(search: Search) -> Order | None:
-    """The evaluation that is to be made next, if there is one."""
+    """The next evaluation to make, if there is one."""
     state, desk = search.state, _desk(search)
     if state.phase == "done":
         return None
@@ -83,13 +83,13 @@ def _next(search: Search) -> Order | None:
 
 
 def _grouped(search: Search) -> bool:
-    """Whether the phase decides on certain evaluations, when all of them are there, and not on any that are enough."""
+    """Whether the phase needs a fixed set of evaluations, rather than a sufficient number of any."""
     phase = search.state.phase
     return phase in ("start", "certify") or (phase == "trial" and search.common_random_numbers)
 
 
 def _form_group(search: Search) -> None:
-    """Take up the batch that the phase asks for; what was handed out in advance is the beginning of it."""
+    """Take the batch that the phase asks for. Evaluations handed out in advance are its first part."""
     state, desk = search.state, _desk(search)
     known = _of(search, "certify")
     state.budget.batches += 1
@@ -130,7 +130,7 @@ def _pair(search: Search) -> Order:
 
 
 def _proposal(search: Search) -> Order:
-    """A point that fills the space, and later one that promises most beside those that are out."""
+    """A point that fills the space; later the most promising point, given the ones under evaluation."""
     desk = _desk(search)
     if search.state.f_scale is None:
         z = acquire.design(search, 1, desk.proposed)[0]
@@ -241,14 +241,14 @@ def _hopeless(search: Search) -> bool:
 
 
 def _outputs(search: Search, orders: list[Order]) -> np.ndarray:
-    """What was told of them; of evaluations that failed before any had succeeded, not even how many outputs there are."""
+    """The results of these evaluations. If all evaluations so far have failed, not even the number of outputs is known."""
     width = len(search.state.noise.deviation)
     failed = np.full(width, np.inf)
     return np.stack([order.outputs if len(order.outputs) == width else failed for order in orders])
 
 
 def _clear(search: Search) -> None:
-    """Take from the desk what the phases no longer wait for; models still learn from it, and so does x_k's estimate."""
+    """Remove the results that no phase waits for any more. Models and the estimate of x_k still use them."""
     state, desk = search.state, _desk(search)
     if desk.group and not _grouped(search):
         desk.others, desk.group = [*desk.group, *desk.others], []
@@ -272,9 +272,9 @@ def _clear(search: Search) -> None:
 
 
 def end(search: Search, why: str) -> None:
-    """The models learn from what has come back, and the search is over; what is left of the budget is for fresh samples."""
+    """End the search: the models learn from all results, and the remaining budget is for fresh samples."""
     state = search.state
-    phase, state.phase = state.phase, "end"  # in which nothing is waited for
+    phase, state.phase = state.phase, "end"  # in this phase nothing is waited for
     _clear(search)
     state.phase = phase
     search.end(why)

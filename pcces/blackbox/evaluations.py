@@ -133,7 +133,7 @@ class Evaluations(Sequence[dict[str, Any]]):
 
     @property
     def points(self) -> np.ndarray:
-        """All points as numbers, a row each; of a choice, which it is. No columns where points are too long to be kept."""
+        """All points as numbers, one row each (for a choice, the index of its option). No columns if points are too long to keep."""
         return self._room["x"][: self._size]
 
     def __repr__(self) -> str:
@@ -143,7 +143,7 @@ class Evaluations(Sequence[dict[str, Any]]):
 
     def of_search(self, most: int) -> tuple[np.ndarray, np.ndarray]:
         """Points and constraints, in their order in time, of the latest evaluations that did not fail and were not the
-        certificate's; none where points are too long to be kept.
+        certificate's. None if points are too long to keep.
 
         >>> table = Evaluations(["rate"])
         >>> table.add(np.array([[0.5], [1.0]]), np.array([3, 4]), ["trial", "certify"], np.array([1.0, 2.0]), np.ones((2, 1)))

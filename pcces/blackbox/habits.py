@@ -20,7 +20,7 @@ ELSEWHERE = {
 
 
 def translated(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments of `minimize` by our names: those in its `options` and its `more` beside the others, without derivatives.
+    """Arguments of `minimize` under our names, including those in its `options` and its `more`, without derivatives.
 
     >>> defaults = {"maxfev": None, "max_evaluations": None}
     >>> translated({"x0": [0.0], "maxfev": 100, "more": {"jac": None}, "options": {"disp": True}} | {"tol": None}, defaults)

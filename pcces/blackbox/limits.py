@@ -28,7 +28,7 @@ Ranges = tuple[tuple[float, float], ...]
 CHANCE = 0.8  # that the certificate succeeds, if the constraints keep the margin
 FEW_CHANCE = 0.95  # likewise, where there are too few for many candidates
 FIRST_LOOK = 0.2  # of the error probability that is left, for a look that need not be the last
-CARE = 1.0  # standard errors added to constraint_z for tails: of many points the one that looks best is lucky, and tails are noisy
+CARE = 1.0  # standard errors added to constraint_z for tails: estimates of tails are noisy, and the point that looks best was lucky
 OWN = 10  # evaluations of a point that say as much about its own noise as all others do
 
 
@@ -37,7 +37,9 @@ def broken(search: Search, e: Estimate, place: int | None = None) -> float:
     if not math.isfinite(e.mean[0]):
         return math.inf
     values, error = judged(search, e, place)
-    if place == 1:  # what the model makes of x_k changes all the time: it takes more to be given up than to be accepted
+    if (
+        place == 1
+    ):  # the model's estimate at x_k keeps changing: giving x_k up needs more evidence than accepting a point
         error = error * (1 + hard_to_see(search))
     return max(0.0, *over(search, values, error[1:]).tolist(), 0.0)
 
@@ -48,10 +50,10 @@ def worth(search: Search, e: Estimate, place: int | None = None) -> float:
 
 
 def judged(search: Search, e: Estimate, place: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """What is minimised, and what has to be at most zero for limits to be kept (1 + r,), from an estimate; and the errors.
+    """The objective and the limited quantities (limits are kept where these are <= 0), (1 + r,), and their standard errors.
 
-    Where few evaluations say little (outcomes that have two values, tails of the noise), what the model makes of all
-    evaluations counts beside them, at the trial point (`place` 0) and at x_k (1).
+    Two-valued outcomes and tails of the noise need many evaluations. There, the model's estimate from all evaluations is
+    averaged in, at the trial point (`place` 0) and at x_k (1).
     """
     noise, values = search.state.noise.deviation, e.mean
     error = noise / math.sqrt(max(float(e.n), 1.0))
@@ -71,7 +73,7 @@ def clearance(search: Search, outputs: np.ndarray) -> np.ndarray:
 
 
 def over(search: Search, values: np.ndarray, error: np.ndarray | float = 0.0) -> np.ndarray:
-    """Likewise, of what is limited (.., 1 + r) with standard errors."""
+    """The same for limited quantities (.., 1 + r) that have standard errors."""
     z = search.options.constraint_z + CARE * np.array([by_shape(column) for column in columns(search)])
     return values[..., 1:] + margin(search) + z * error - allowance(search)
 
@@ -84,8 +86,8 @@ def allowance(search: Search) -> float:
 
 
 def offset(search: Search, e: Estimate | None = None) -> np.ndarray:
-    """What has to be added to the means of outputs (1 + r,) for what is minimised, and for limits that are kept where this
-    is at most zero: at the point of an estimate, or where noise is as usual."""
+    """What turns the means of outputs (1 + r,) into the objective and the limited quantities, by addition: with the noise at
+    the point of an estimate, or with the usual noise."""
     if not shaped(search):
         return np.zeros(len(search.state.noise.deviation))
     noise = search.state.noise.deviation if e is None else own_noise(search, e)
@@ -93,7 +95,7 @@ def offset(search: Search, e: Estimate | None = None) -> np.ndarray:
 
 
 def outcome_offset(search: Search) -> np.ndarray:
-    """The part of it that does not depend on the noise's size: of outcomes that have two values."""
+    """The part of `offset` that does not depend on the size of the noise: that of two-valued outcomes."""
     added = np.zeros(len(search.state.noise.deviation))
     for j, known in enumerate(columns(search), 1):
         if known.limit.kind != "mean" and not by_shape(known):
@@ -103,12 +105,12 @@ def outcome_offset(search: Search) -> np.ndarray:
 
 
 def asked(search: Search, local: LocalModel) -> LocalModel:
-    """The model of what is minimised and limited, not of means."""
+    """The model of the objective and the limited quantities, instead of means."""
     return local.raised(outcome_offset(search), tails(search)) if shaped(search) else local
 
 
 def tails(search: Search) -> np.ndarray:
-    """How many standard deviations above its mean what is asked for is, (1 + r,)."""
+    """How far the requested quantity (a mean, a quantile, a CVaR) lies above the mean, in standard deviations, (1 + r,)."""
     asked = [search.options.objective, *(known.limit if by_shape(known) else PLAIN for known in columns(search))]
     return np.array([_tail(limit, noise_shape(search, j)) for j, limit in enumerate(asked)])
 
@@ -128,8 +130,8 @@ def margin_for(search: Search, samples: int, error: np.ndarray | float = 0.0) ->
 
 
 def widths(search: Search, samples: int) -> tuple[np.ndarray, np.ndarray]:
-    """How far below zero the constraints have to be for the median certificate on so many samples, and the standard
-    deviations of one of them then."""
+    """How far below zero the constraints have to be so that half of all certificates on this many samples hold, and the
+    standard deviations of a sample there."""
     known = columns(search)
     left = (
         error_of_look(search, True) - error_of_look(search, False) or 1 - search.confidence
@@ -147,8 +149,8 @@ def luck(search: Search) -> float:
 
 
 def _width(search: Search, j: int, known: Column, n: int, error: float, chance: float) -> tuple[float, float]:
-    """How far below zero constraint j has to be for the median certificate, and the standard deviation of a sample then,
-    beside which it has to be kept."""
+    """How far below zero constraint j has to be so that half of all certificates hold, and the standard deviation of a sample
+    there."""
     limit, shape = known.limit, noise_shape(search, 1 + j)
     if isinstance(limit, Mean):
         return mean_width(known, n, error)
@@ -172,7 +174,7 @@ def _width(search: Search, j: int, known: Column, n: int, error: float, chance: 
 
 
 def shaped(search: Search) -> bool:
-    """Whether the shape of the noise matters: something else than means is asked for."""
+    """Whether the shape of the noise matters: some quantity is not a mean."""
     return any(limit.kind != "mean" for limit in (search.options.objective, *(search.options.limits or ())))
 
 
@@ -256,7 +258,7 @@ def _columns(search: Search) -> list[Column]:
 
 
 def ranges(search: Search) -> Ranges | None:
-    """The range of each inequality less its limit's origin, if they were given: an equality's both ways, with its
+    """The range of each inequality minus the origin of its limit, where ranges are given. An equality gives two, with its
     tolerance."""
     given, equal = search.options.constraint_range, search.state.constraints.equal
     if given is None:
@@ -271,7 +273,7 @@ def ranges(search: Search) -> Ranges | None:
 
 
 def levels(search: Search) -> np.ndarray:
-    """Near which quantiles samples will count as the worst, where limits on a CVaR are just kept."""
+    """The quantiles above which samples count as the worst share, if limits on a CVaR are just kept."""
     chosen = np.zeros(len(columns(search)))
     for j, column in enumerate(columns(search)):
         if column.limit.kind == "cvar":

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def names_of(function: Callable[..., Any], values: int) -> list[str]:
-    """What the values of a constraint function are called: as it is itself; nothing where it has no name of its own.
+    """The names of the values of a constraint function, made from its own name. Empty texts if it has none.
 
     >>> def heat(x): ...
     >>> names_of(heat, 1), names_of(heat, 2), names_of(lambda x: x, 1)
@@ -33,7 +33,7 @@ def name_of(function: Callable[..., Any]) -> str:
 
 
 def distinct(names: Sequence[str]) -> tuple[str, ...]:
-    """The names, each constraint's own: c0, c1, .. where there is none, with the number behind it where there are two alike.
+    """A different name for each constraint: c0, c1, .. for those without a name; equal names get a number appended.
 
     >>> distinct(["heat", "", "load", "load"])
     ('heat', 'c1', 'load 2', 'load 3')
@@ -44,7 +44,7 @@ def distinct(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def rearranged(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
-    """Where each of the wanted names stands, of several alike the next one each time.
+    """The position of each requested name. If several names are equal, each request takes the next of them.
 
     >>> rearranged(["b", "", "a", ""], ["a", "b", "", ""])
     [2, 0, 1, 3]

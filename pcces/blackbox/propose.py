@@ -57,7 +57,7 @@ def enough(search: Search) -> bool:
 
 
 def tell(search: Search, batch: Batch, outputs: np.ndarray) -> bool:
-    """Take in what came of it, and decide on the best point that is known."""
+    """Take in the results, and choose the best known point."""
     state, archive = search.state, search.archive
     assert archive is not None and isinstance(batch.directions, np.ndarray)
     known = missing.kept(search, outputs)
@@ -76,7 +76,7 @@ def tell(search: Search, batch: Batch, outputs: np.ndarray) -> bool:
 
 
 def begin(search: Search) -> None:
-    """Where as much is known already as first points would show, the next ones are those that promise most."""
+    """Skip the points that fill the space if earlier evaluations already show as much; propose the most promising ones."""
     assert search.archive is not None
     if search.state.given >= designed(search) and len(search.archive.points):
         _take_stock(search)

@@ -42,7 +42,7 @@ AGREEING_RUNS = 5  # noise-free runs that end at the best value seen and so end 
 
 @dataclass(eq=False)
 class Search:
-    """Everything between the first evaluation and the certificate: what was asked for, and what is known."""
+    """The state between the first evaluation and the certificate: what was requested, and what is known."""
 
     space: Space
     options: Options

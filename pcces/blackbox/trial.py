@@ -104,7 +104,7 @@ def _first_look(search: Search) -> int:
 
 
 def tell(search: Search, batch: Batch, outputs: np.ndarray) -> bool:
-    """Take in what came of it; whether it was decided."""
+    """Take in the results. Returns whether the trial was decided."""
     state, options, trial, incumbent = search.state, search.options, search.state.trial, search.state.run.incumbent
     fresh, again = outputs[: batch.at_trial], outputs[batch.at_trial :]
     if len(fresh):

@@ -54,7 +54,7 @@ ALIKE = "samples are independent of each other, and alike over time"
 
 @dataclass(frozen=True)
 class Certificate:
-    """Whether the answer keeps its limits, how sure that is, what that rests on, and what it could be fooled by.
+    """Whether the answer keeps its limits, with what confidence, under which assumptions, and what could deceive it.
 
     >>> c = Certificate(True, 0.95, (-0.2, -0.1), 400, "t")
     >>> c.grade, c.assumes
@@ -72,11 +72,11 @@ class Certificate:
     tolerance: float = 0.0
     for_a_guarantee: str = ""  # what the user could state, where it is not guaranteed
     # Where failed evaluations are missing values, of which nothing else is claimed:
-    failed: int = 0  # fresh evaluations that did, besides the samples
+    failed: int = 0  # fresh evaluations that failed; `samples` does not count them
     failure_rate: float | None = (
         None  # joint upper confidence bound on how often they do; None: a failure breaks the limits
     )
-    failure_limit: float | None = None  # that it is to be at most
+    failure_limit: float | None = None  # the largest failure rate allowed
 
     @property
     def guaranteed(self) -> bool:
@@ -136,7 +136,7 @@ class Certificate:
         return rate is not None and most is not None and rate > most
 
     def failures(self) -> str:
-        """What is known of failures that are missing values, in words; nothing where a failure breaks the limits.
+        """What is known about failures that count as missing values, in words. Empty where a failure breaks the limits.
 
         >>> Certificate(True, 0.95, (-0.2,), 85, "t", failed=5, failure_rate=0.134).failures()
         '5 of 90 fresh evaluations failed: at most 13 % do, and limits are those of the others'
@@ -176,7 +176,7 @@ class Certificate:
         return f"Certified: {sure}; largest upper bound {largest}; {source} ({self.grade}){notes}"
 
     def warning(self) -> str:
-        """A sentence on what it could be fooled by, and how to get a guarantee; none where there is one."""
+        """What could deceive the certificate, and how to get a guarantee. Empty for a guaranteed one."""
         if self.grade != ASYMPTOTIC:
             return ""
         wish = f"; for a guarantee {self.for_a_guarantee}" if self.for_a_guarantee else ""
@@ -184,8 +184,8 @@ class Certificate:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Certificate:
-        """What `to_dict` gave, also after a trip through JSON, and what earlier versions wrote. What follows from the rest is
-        not taken from there, and a grade that does not is refused."""
+        """A certificate from what `to_dict` gave, also by way of JSON, or what an earlier version wrote. The grade is derived
+        again, and data with another one are refused."""
         given = {field.name: data[field.name] for field in fields(cls) if field.name in data}
         given["upper_bounds"] = tuple(given["upper_bounds"])
         if given["method"] == "exact":  # of a time before grades
@@ -228,15 +228,15 @@ def joined(methods: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class Column:
-    """What is known of a limited quantity before its fresh samples come: what was stated, and what the search saw.
+    """What is known about a limited quantity before its fresh samples: what the user stated and what the search saw.
 
     All numbers are of samples less the origin of the limit (`limit.origin`).
     """
 
     limit: Limit = PLAIN
-    range: tuple[float, float] | None = None  # that it cannot leave, stated
+    range: tuple[float, float] | None = None  # stated by the user: it never leaves this range
     values: tuple[float, float] | None = None  # the only two it ever took
-    stated: bool = False  # that there are only these two
+    stated: bool = False  # the user stated that it takes no other values
     deterministic: bool = False  # stated: no noise
     deviation: float = 0.0  # standard deviation seen
     jump: float = 0.0  # the most that a sample was seen above what is usual at the same point
@@ -250,8 +250,8 @@ class Column:
         return not self.deterministic and (self.range is not None or self.stated or self.limit.kind in COUNTED)
 
     def rows(self, x: np.ndarray, level: float | None = None) -> tuple[np.ndarray, Column]:
-        """Of a CVaR, samples whose mean is at least as large, whatever `level` is, and what is known of them
-        (Rockafellar & Uryasev 2000); of all else, itself. The best level is near the quantile."""
+        """For a CVaR: samples whose mean is an upper bound on it for any `level`, and what is known about them (Rockafellar &
+        Uryasev 2000). The best level is near the quantile. For any other limit: the samples themselves."""
         limit = self.limit
         if not isinstance(limit, CVaR):
             return x, self
@@ -329,7 +329,7 @@ def _plain(x: np.ndarray, column: Column) -> float:
 
 
 def _counted(x: np.ndarray, column: Column, error: float, effective: float | None) -> tuple[float, str]:
-    """Of a probability or a quantile: what counts is how many samples are above."""
+    """The bound of a probability or a quantile, from the number of samples above."""
     limit = column.limit
     n = len(x) if effective is None else effective
     method = "binomial" if effective is None else "dependent"
@@ -342,7 +342,7 @@ def _counted(x: np.ndarray, column: Column, error: float, effective: float | Non
 
 
 def _mean(y: np.ndarray, known: Column, error: float, effective: float | None) -> tuple[float, str]:
-    """Of a mean, where there is no range to bet on."""
+    """The bound of a mean without a stated range."""
     n = len(y) if effective is None else min(effective, len(y))
     seen = np.unique(y)
     formal = effective is None and (known.stated or at_the_ends(known))
@@ -367,7 +367,7 @@ def _mean(y: np.ndarray, known: Column, error: float, effective: float | None) -
 
 
 def _two(seen: np.ndarray, known: Column) -> tuple[float, float]:
-    """The values of an outcome that has two, or a pair around all that it had."""
+    """The two values of a two-valued outcome; otherwise a pair that encloses all values seen."""
     if known.stated and known.values is not None:
         return known.values
     if known.range is not None:

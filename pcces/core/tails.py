@@ -6,12 +6,12 @@ import numpy as np
 import scipy
 
 SEEN = 20  # samples in the tail that say how it goes on
-STARTS = 0.05  # the share of the samples that are taken for the tail, if they are so many
-FEW = 40  # samples below which the tail is taken for a normal one's
+STARTS = 0.05  # the share of the samples that form the tail, if that is at least SEEN of them
+FEW = 40  # with fewer samples than this, the tail is modelled as that of a normal distribution
 
 
 def tail_quantile(samples: np.ndarray, share: float) -> float:
-    """What a share of the samples is above. Beyond the highest twentieth the tail is taken for exponential.
+    """The level that a share of the samples exceeds. Beyond the highest twentieth the tail is modelled as exponential.
 
     >>> x = np.random.default_rng(0).standard_normal(2000)
     >>> round(tail_quantile(x, 0.1), 1), round(tail_quantile(x, 0.001), 1), round(abs(tail_quantile(x[:5], 0.5)), 1)
@@ -76,7 +76,7 @@ def _quantile_of(samples: np.ndarray, share: float, tail: tuple[float, float, fl
 
 
 def _tail(samples: np.ndarray) -> tuple[float, float, float]:
-    """Where the tail starts (as a share, and as a level), and by how much it is above that on the mean."""
+    """Where the tail starts, as a share and as a level, and the mean excess of the tail over that level."""
     start = min(max(STARTS, SEEN / len(samples)), 0.5)
     threshold = quantile(samples, 1 - start)
     return start, threshold, float(np.maximum(samples - threshold, 0.0).mean()) / start

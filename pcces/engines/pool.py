@@ -126,7 +126,7 @@ Recipe = Callable[[], Handler]
 
 
 class Backlog:
-    """What pools of all kinds have in common: tasks that wait, those under way, and what came of those that are done.
+    """What all pools share: tasks that wait, tasks that are running, and results.
 
     A kind of pool says how tasks get to workers that are free (`_hand_out`), how to wait for answers (`_await`), and how to
     stop what is running (`_abandon`).
@@ -155,7 +155,7 @@ class Backlog:
         return [self._done.pop(number) for number in numbers]
 
     def submit(self, task: Any) -> int:
-        """Hand in a task, and get its number; `collect` will say what came of it."""
+        """Submit a task and get its number; `collect` returns its result."""
         number = self._add(task)
         with self._undisturbed():
             self._hand_out()

@@ -254,7 +254,7 @@ def _answer(pipe: Connection, good: bool, answer: Any) -> None:
 
 
 def _end_with_the_driver() -> None:
-    """Also in the middle of a long task, whose end nobody waits for."""
+    """End this worker when its driver has ended, even in the middle of a long task."""
     driver = multiprocessing.parent_process()
     if driver is not None:
         driver.join()

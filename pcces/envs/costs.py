@@ -17,7 +17,7 @@ NONE = "none"  # in place of bounds: that there are none any more
 
 
 class CostError(ValueError):
-    """What steps cost is not what was said of it, which no other policy would change."""
+    """The costs of steps contradict what was stated about them. No other policy would change that."""
 
 
 class UnlimitedCostError(CostError):
@@ -53,7 +53,7 @@ def find_cost(third: Any, info: Mapping[str, Any]) -> Any:
 
 
 def is_cost(value: Any) -> bool:
-    """Whether what was found is one number or more, and not a word by the name of a cost.
+    """Whether a value found under the name of a cost is one or more numbers, and not text.
 
     >>> is_cost(0.0), is_cost({"heat": 1}), is_cost("cheap"), is_cost([]), is_cost(None)
     (True, True, False, False, False)

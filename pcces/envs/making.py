@@ -134,7 +134,7 @@ def gymnasium_id(name: str) -> str:
 
 
 def check_options(name: str, options: Any) -> None:
-    """That the options in a run folder name no module that is still to be imported: an environment might do it."""
+    """Check that the options in a run folder name no module that is not imported yet: the environment might import it."""
     parts = options.values() if isinstance(options, dict) else options if isinstance(options, list) else ()
     for part in parts:
         module = re.match(r"\s*(\w+(?:\.\w+)*)\s*:", part) if isinstance(part, str) else None

@@ -99,7 +99,7 @@ def _places(run: ReportedRun, over: str, unit: tuple[str, float]) -> np.ndarray:
 
 
 def _column(run: ReportedRun, column: str) -> list[float] | None:
-    """A column of a run's metrics, if it has that. Of a single cost, the price of all limits will do."""
+    """A column of a run's metrics, if it exists. If there is a single cost, the price of all limits serves as its price."""
     values = run.metrics.get(column)
     if not values and column.startswith("price_") and len(run.problem.cost_names) == 1:
         values = run.metrics.get("price") or run.metrics.get("multiplier")

@@ -82,7 +82,7 @@ def charts(result: Any, optimum: float | None = None) -> list[Chart]:
 
 
 def _by_size(result: Any) -> list[dict[str, np.ndarray]]:
-    """What is limited less its limit, by label; those that would be lines at zero beside others are apart from these."""
+    """Limited quantities minus their limits, by label. Those that would look like lines at zero go into a group of their own."""
     excess, labels = result.history["excess"], result.setting.labels
     if excess.ndim < 2 or excess.shape[1] != len(labels) or not labels:
         return []

@@ -1,4 +1,4 @@
-"""The keywords of `pcces.train` that are no settings of an algorithm, each with one line of meaning."""
+"""The keywords of `pcces.train` that are no settings of an algorithm, each explained in one line."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class Beginning:
         return cls(whose, init.shape, first, settings.get("discount"))
 
     def check(self, shape: Policy) -> None:
-        """That policies of this shape can begin with it; an error that says what differs."""
+        """Check that policies of this shape can begin with it. The error says what differs."""
         mine = self.shape
         for what, there, here in (
             ("observations", mine.observation_size, shape.observation_size),

@@ -14,7 +14,7 @@ Array = Any
 
 
 class KeptCritics(NamedTuple):
-    """What critics said at the end of a training (`pcces.rl.critics.Critics`), under the normalisation of its policy."""
+    """The critics at the end of a training (`pcces.rl.critics.Critics`), for the normalisation of its policy."""
 
     weights: Array  # (signals, n)
     mean: Array  # (signals,) their units
@@ -31,7 +31,7 @@ class KeptCritics(NamedTuple):
 
 
 class First(NamedTuple):
-    """A policy to start from, with what comes along."""
+    """A policy to start from, with its normalisation and, if known, its critics."""
 
     x: Array
     normalizer: Normalizer
@@ -39,7 +39,7 @@ class First(NamedTuple):
 
 
 def first_of(arena: Any, settings: Any, key: Any, given: First | None) -> tuple[Array, Normalizer, Spent]:
-    """x_0, its normalisation, and what was played for it: what is `given`, or the best of random policies."""
+    """x_0, its normalisation, and the steps and costs spent on it: `given`, or the best of some random policies."""
     if given is None:
         x, normalizer, spent = arena.first(Start.of(settings), key)
         return x, normalizer, spent
@@ -47,7 +47,7 @@ def first_of(arena: Any, settings: Any, key: Any, given: First | None) -> tuple[
 
 
 def with_critics(state: Any, given: First | None) -> Any:
-    """An algorithm's state with the critics that came along, where it has such critics."""
+    """An algorithm's state with the given critics, if its own have the same shape."""
     if given is None or given.critics is None or given.critics.weights.shape != state.critics.weights.shape:
         return state
     return state._replace(critics=state.critics._replace(**given.critics._asdict()))

@@ -29,7 +29,7 @@ class Actions(NamedTuple):
 
 
 def acted(policy: Policy, x: Array, epoch: Epoch) -> Actions:
-    """An epoch as columns, beside the distributions its actions came from."""
+    """An epoch as columns, with the distributions that its actions were drawn from."""
     observations, actions = step_columns(epoch.observations[:, :-1]), step_columns(epoch.actions)
     layers, log_std = policy.unpack(x)
     head = forward(layers, observations)

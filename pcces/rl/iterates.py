@@ -13,7 +13,7 @@ from pcces.rl.normalizer import Normalizer, frozen
 
 MOST = 100
 SPARE = 50  # so many more may come before the worst leave together
-USUAL = 8  # the weight of the usual variance beside a candidate's own, in episodes
+USUAL = 8  # the weight of the usual variance relative to a candidate's own, in episodes
 BLOCK = 40  # iterations from which it is read how fast policies change:
 DOUBT = 1.0  # of twice the logarithm of a likelihood
 SPEEDS = 4.0 ** np.arange(-5, 4)  # so fast, in variances of what an iteration saw

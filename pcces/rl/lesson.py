@@ -16,7 +16,7 @@ Array = Any
 
 
 class Learning(NamedTuple):
-    """What is to be learnt beside the normalisation, and what advantages are measured by."""
+    """What to learn in addition to the normalisation, and the critic that gives the advantages."""
 
     gradient: bool
     """whether critic and policy gradient are to learn, too"""

@@ -11,7 +11,7 @@ Array = Any
 CLIP = 10.0
 CONSTANT = 1e-5  # what varies by less, in units of its mean, is left in its own units: rounding is no signal
 MOST_GROWTH = 10.0  # of a deviation, from one look to the next, that weights are carried over by
-BLIND = 1e30  # a deviation beside which no observation is anything
+BLIND = 1e30  # a standard deviation so large that every observation becomes zero
 
 
 class Normalizer(NamedTuple):

@@ -44,7 +44,7 @@ class Spent(NamedTuple):
         return cls(sum(steps[1:], steps[0]), sum(costs[1:], costs[0]))
 
     def plus(self, other: Spent) -> Spent:
-        """And what was played besides."""
+        """The sum with what was played elsewhere."""
         return Spent(self.steps + other.steps, self.costs + other.costs)
 
 

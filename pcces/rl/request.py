@@ -195,7 +195,7 @@ class Request:
         return settings if self.steps is None else replace(settings, iterations=affordable(settings, task, self.steps))
 
     def _check_folder(self, path: Path | None, config: dict[str, Any]) -> None:
-        """That a new run has a folder to itself, and one that goes on is what is asked for, however long.
+        """Check that a new run has a folder of its own, and that a resumed one matches the request, except for its length.
 
         What a step can cost may turn out to be more than was thought: the search does not depend on it, the certificate does.
         """
@@ -220,7 +220,7 @@ class Request:
 
 
 def affordable(settings: Any, task: Task | Simulator, steps: float) -> int:
-    """How many iterations a budget of environment steps holds: at most, where their length is not known before.
+    """How many iterations a budget of environment steps allows: an upper bound if their length is not known in advance.
 
     >>> from pcces.envs import make
     >>> affordable(BatchSettings(epoch_steps=30_000), make("CartSafe-v0"), 9e6)
@@ -235,7 +235,7 @@ def affordable(settings: Any, task: Task | Simulator, steps: float) -> int:
 def slow_settings(
     task: Task | Simulator, engine: str, entropy_bounds: tuple[float, float], slow: dict[str, Any]
 ) -> dict[str, Any]:
-    """What the defaults become where episodes are slow: an algorithm's settings `slow`, and a start feasible to the end.
+    """The defaults for slow episodes: the algorithm's settings `slow`, and a start that keeps the entropy bounds to the end.
 
     A Gaussian head starts with the noise in the middle of what the entropy bounds allow an episode of full length, if
     they do not allow its usual noise. Early episodes are short and keep the bounds with any noise, but one coordinate
@@ -261,7 +261,7 @@ def slow_settings(
 def checked_engine(
     engine: str, workers: int | None, ray_address: str | None, step_timeout: float | None
 ) -> dict[str, Any]:
-    """What is asked of the engine, as plain data, if it has a meaning.
+    """The request for the engine as plain data, if it makes sense.
 
     >>> checked_engine("local", 2, None, 10.0)
     {'workers': 2, 'ray_address': None, 'step_timeout': 10.0}
@@ -299,7 +299,7 @@ def complete(path: Path, config: dict[str, Any]) -> bool:
 
 
 def check_unused(path: Path) -> None:
-    """That a new run has a folder to itself."""
+    """Check that a new run has a folder of its own."""
     if path.exists() and any(file.name != LOCK for file in path.iterdir()):
         raise FileExistsError(
             f"{path} exists already: give another folder, delete it, or continue it (--resume, resume=True)"
@@ -307,7 +307,7 @@ def check_unused(path: Path) -> None:
 
 
 def check_current(path: Path, before: dict[str, Any], algorithm: Algorithm) -> None:
-    """That a run which is to go on has a preset and settings of this version."""
+    """Check that a run to resume has a preset and settings of this version."""
     preset = before["preset"]
     gone = [f"preset {preset}"]
     if preset in algorithm.presets:
@@ -320,7 +320,7 @@ def check_current(path: Path, before: dict[str, Any], algorithm: Algorithm) -> N
 
 
 def check_same(path: Path, before: dict[str, Any], asked: dict[str, Any]) -> None:
-    """That nothing is asked for which a run that is to go on has otherwise; it may go on with other workers."""
+    """Check that the request does not contradict the run to resume. The workers may differ."""
     for name, value in asked.items():
         if name in FREE or (name == "engine" and "device" not in (before.get("engine", "device"), value)):
             continue

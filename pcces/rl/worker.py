@@ -37,7 +37,7 @@ class Episode(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """Episodes for one worker, and what is wanted beside their outcome: a lesson, or every step as it was."""
+    """Episodes for one worker, and what it returns in addition to their outcome: a lesson, or every step."""
 
     episodes: tuple[Episode, ...]
     learn: bool = False
@@ -171,7 +171,7 @@ class EpisodeWorker:
     def _learnt(
         self, chunk: Chunk, shared: Shared, x: np.ndarray, steps: Steps
     ) -> tuple[Lesson | None, tuple, tuple[Steps, ...]]:
-        """What is wanted of one trajectory, as the last fields of `Played`."""
+        """What a chunk asks for from one trajectory, as the last fields of `Played`."""
         if chunk.steps:  # copies: the next episode is written over these
             observations, actions = steps.observations.copy(), steps.actions.copy()
             return None, (), (steps._replace(observations=observations, actions=actions, costs=steps.costs.copy()),)

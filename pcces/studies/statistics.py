@@ -96,7 +96,7 @@ def pairs(ours: dict[int, float], theirs: dict[int, float]) -> list[float]:
 
 
 def clear_at_once(several: Sequence[Sequence[float]], level: float = LEVEL) -> list[str]:
-    """Of many comparisons, each as its paired differences, which are clear when all of them are looked at: in a word each.
+    """Which of many comparisons (paired differences each) are significant when all are tested together, one word each.
 
     One of forty true ties looks clearly lower by chance. Holm's procedure on paired t tests calls any of them clear with
     probability 1 - level at most: the clearest has to pass the test of all, the next that of all but one, and so on.

@@ -130,7 +130,7 @@ class Store:
         return {run["seed"]: run for run in data["runs"]}
 
     def nearest(self, arm: Arm, seeds: Iterable[int]) -> Arm | None:
-        """Of the arm itself and those that differ only in having fewer iterations, the one that most of the seeds ran,
+        """The arm itself, or one that differs only in having fewer iterations: the one that most of the seeds ran,
         and of several the longest."""
         shorter = [other for other in self.arms() if other.iterations < arm.iterations]
         alike = [arm, *(other for other in shorter if replace(other, iterations=arm.iterations) == arm)]

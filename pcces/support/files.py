@@ -123,7 +123,7 @@ def load(path: str | Path, kind: str, most: int = MOST) -> tuple[dict[str, np.nd
 
 
 def _check_sizes(file: BinaryIO, most: int) -> None:
-    """That the arrays are plain, and as large as they say and no larger: a small file can say that it holds terabytes."""
+    """Check that the arrays are plain, and exactly as large as declared: a small file can declare terabytes."""
     there = os.fstat(file.fileno()).st_size
     most = min(most, max(there, UNPACKED))
     with zipfile.ZipFile(file) as archive:

@@ -21,7 +21,7 @@ class _Unfailing(io.TextIOBase):
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
-        """That of standard error."""
+        """The encoding of standard error."""
         return self._stream.encoding or "utf-8"
 
     def write(self, text: str) -> int:

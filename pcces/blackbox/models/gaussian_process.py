@@ -14,11 +14,11 @@ import scipy
 
 LENGTH, LENGTH_SPREAD = 0.6, 1.0  # of the prior on a length (its median in two dimensions) and on its logarithm
 SIZE_SPREAD = 1.5
-NOISE, NOISE_SPREAD = -4.0, 2.0  # of the logarithm of the noise's variance, beside data with variance 1
+NOISE, NOISE_SPREAD = -4.0, 2.0  # of the logarithm of the noise's variance, for data with variance 1
 FLOOR = 1e-7  # under the noise's variance: of what varies by rounding only
 MEAN = 4.0  # variance of the unknown mean
 SQRT5 = math.sqrt(5.0)
-HEAVY = 6.0  # times its usual size: what is farther away than this makes an output one with heavy tails
+HEAVY = 6.0  # an output with values farther away than this many times its usual size has heavy tails
 
 
 class Data(NamedTuple):

@@ -161,7 +161,7 @@ def _run(jaxpr: Jaxpr, consts: Iterable[Numbers], inputs: Iterable[Numbers]) -> 
 
 
 def _repeat(eqn: Any, *args: Numbers) -> list[Numbers]:
-    """A scan over nothing but a number of times: what goes out is what is carried, and came in last."""
+    """A scan without inputs, only a number of repetitions. Its result is the last carry."""
     constant, body = len(eqn.invars) - len(eqn.outvars), eqn.params["jaxpr"]
     shapes = [v.aval for v in eqn.invars[constant:]]
     size = max((np.shape(v) for a in args for v in a.flat), key=len)

@@ -23,7 +23,7 @@ Constraints = dict[str, float] | list[float] | None
 
 
 class LogEntry(NamedTuple):
-    """An entry of the log. Of the same number, the older trial's comes first."""
+    """An entry of the log. Entries with the same number are ordered by trial, oldest first."""
 
     number: int
     trial: int

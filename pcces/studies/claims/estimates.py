@@ -20,7 +20,7 @@ def small_steps_do_not_matter(_: Experiment, results: Sequence[ArmResult]) -> Fi
     ants = [task for task in tasks if task.startswith("Ant")]
 
     def differences(first: float, second: float, tasks: Sequence[str]) -> list[tuple[str, str]]:
-        """Of every task in a word, and in numbers."""
+        """Every task in a word, and in numbers."""
         both = [(by_mu.get((task, first)), by_mu.get((task, second)), task) for task in tasks]
         gaps = [(difference(a.returns, b.returns), task) for a, b, task in both if a and b and len(a.runs) > 1]
         return [(verdict(gap), f"{task} {gap}") for gap, task in gaps]
@@ -81,7 +81,7 @@ def falls_as_one_over_n(_: Experiment, results: Sequence[ArmResult]) -> Finding:
 
 
 def slope(samples: Sequence[float], values: Sequence[float]) -> float:
-    """Of a straight line through the logarithms; means of more samples are fewer, so their variance is less sure.
+    """The slope of a straight line through the logarithms. Variances of means of many samples are less certain: there are fewer.
 
     >>> round(slope([1, 2, 4], [8.0, 4.0, 2.0]), 3)
     -1.0
