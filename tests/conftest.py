@@ -22,8 +22,8 @@ os.environ.setdefault("JAX_NUM_CPU_DEVICES", "2")  # so that tests can share wor
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Most of the time goes into compiling: programs run but shortly, so LLVM is asked for little (not where a test types what
-# a person does), and all is compiled as the library compiles on a CPU, and in one piece.
+# Most of the time goes into compiling: programs run but shortly, so LLVM is asked for little (`make dist` runs examples and
+# commands without these options), and all is compiled as the library compiles on a CPU, and in one piece.
 # XLA ends a process that gives it an option it does not know: these two go with JAX 0.11.
 _flags = ["--xla_backend_optimization_level=0"]
 try:

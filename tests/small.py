@@ -48,10 +48,9 @@ SMALL = ["CartSafe-v0", *words(FEW | dict(iterations=200, certify_episodes=50))]
 LOOSE, IMPOSSIBLE = ["--threshold", "250"], ["--threshold", "0"]  # limits that any policy keeps, and that none can
 
 
-def environment(as_a_person=False):
-    """Of a process that tests start: with the options that programs compile quickly with, or as a person has it."""
-    left_out = ("XLA_FLAGS",) if as_a_person else ()
-    return {name: value for name, value in os.environ.items() if name not in left_out} | {"COLUMNS": "100"}
+def environment():
+    """Of a process that tests start: programs compile as quickly there as here."""
+    return os.environ | {"COLUMNS": "100"}
 
 
 def pcces(*words, cwd):

@@ -44,9 +44,7 @@ def cells(notebook):
 
 def execute(blocks, name):
     names: dict = {"__name__": "documentation"}
-    commands = environment(as_a_person=True) | {
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    }
+    commands = environment() | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     for number, (language, block) in enumerate(blocks):
         if language == "sh":
             subprocess.run(["sh", "-e", "-c", block], check=True, env=commands)

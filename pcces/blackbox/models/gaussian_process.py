@@ -94,11 +94,11 @@ def fit(data: Data, j: int, start: np.ndarray | None = None, steps: int = 30) ->
         s = SQRT5 * np.sqrt(pairs @ weights)
         correlation, slope = _kernel(s)
         off = size * correlation
-        K = np.empty(k * k)
-        K[upper] = K[lower] = off
-        K[:: k + 1] = size + noise / data.counts + FLOOR
-        K = (K + MEAN).reshape(k, k)
-        factor, info = scipy.linalg.lapack.dpotrf(K, lower=1, overwrite_a=0)
+        covariance = np.empty(k * k)
+        covariance[upper] = covariance[lower] = off
+        covariance[:: k + 1] = size + noise / data.counts + FLOOR
+        covariance += MEAN
+        factor, info = scipy.linalg.lapack.dpotrf(covariance.reshape(k, k), lower=1, overwrite_a=0)
         if info:
             return 1e10, np.zeros(n + 2)
         inverse, _ = scipy.linalg.lapack.dpotri(factor, lower=1)
