@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.stats import binom, chi2, t
 
 from pcces.core import plans, tails
@@ -436,6 +438,17 @@ def test_all_looks_together_spend_no_more_than_allowed(confidence):
     spent = [plans.spend(confidence, look) for look in range(1, 60)]
     assert all(s > 0 for s in spent) and sum(spent) <= 1 - confidence
     assert sum(spent) == pytest.approx(1 - confidence)
+
+
+@given(
+    st.lists(st.integers(-5, 5) | st.floats(-1e6, 1e6), min_size=2, max_size=60),
+    st.floats(0, 1) | st.sampled_from([0.0, 0.05, 0.5, 0.95, 1.0]),
+)
+def test_quantiles_are_numpys_to_the_bit(samples, q):
+    x = np.array(samples, dtype=float)
+    assert tails.quantile(x, q) == np.quantile(x, q)
+    assert tails.quantile(np.column_stack([x, x])[:, 1], q) == np.quantile(x, q)  # a column of a table
+    assert np.array_equal(x, np.array(samples, dtype=float))
 
 
 def test_tails_go_on_beyond_what_was_seen():
