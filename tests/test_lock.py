@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -47,6 +48,20 @@ def test_a_folder_belongs_to_one_process_until_it_ends_however_it_does(tmp_path)
     with alone_in(tmp_path):
         assert (tmp_path / NAME).read_text().startswith(f"{os.getpid()} on ")
     assert not (tmp_path / NAME).exists()
+
+
+def test_an_owner_who_has_not_said_yet_who_it_is_is_waited_for(tmp_path):
+    fcntl = pytest.importorskip("fcntl")
+    with open(tmp_path / NAME, "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        owner = threading.Timer(0.1, lambda: (file.write("7 on mars\n"), file.flush()))
+        owner.start()
+        with pytest.raises(FolderInUseError, match=r"\(7 on mars\)"):
+            check_free(tmp_path)
+        owner.join()
+        file.truncate(0)
+        threading.Timer(0.1, lambda: fcntl.flock(file, fcntl.LOCK_UN)).start()
+        check_free(tmp_path)  # somebody had only looked whether it was free
 
 
 def test_a_lock_that_is_a_link_is_not_followed(tmp_path):

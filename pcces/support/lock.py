@@ -7,6 +7,7 @@ import errno
 import os
 import socket
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
@@ -14,6 +15,7 @@ from typing import IO
 from pcces.support.text import printable
 
 NAME = ".lock"
+MOMENTS, MOMENT = 20, 0.05  # how often, and after how many seconds, to look again who it is
 FREE_BYTE = 1 << 30  # what Windows locks it also hides: a place that holds nothing
 
 
@@ -63,6 +65,7 @@ def check_free(folder: str | Path) -> None:
 
 def _taken(path: Path) -> IO[str]:
     """The file, open and locked."""
+    looked = 0
     while True:
         file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o644), "r+")
         try:
@@ -75,6 +78,10 @@ def _taken(path: Path) -> IO[str]:
         if not locked:
             with file:
                 who = printable(file.read(200).strip())
+            looked += 1
+            if not who and looked < MOMENTS:  # its owner is about to write it, or it was only looked at
+                time.sleep(MOMENT)
+                continue
             raise FolderInUseError(
                 f"another process works in {path.parent} ({who or 'nobody says which'}): wait for it or end it, or give "
                 "another folder"
