@@ -371,30 +371,71 @@ def test_the_kernel_of_whole_episodes_leaves_epochs_alone():
 
 def test_critics_say_the_same_in_other_units():
     settings = on_policy.OnPolicySettings(critic_hidden=(5,))
-    net = critic_networks.network(3, settings)
+    net = critic_networks.network(3, 2, settings)
     critics = critic_networks.init_critics(net, 2, settings, key(0))
     weights = jax.random.normal(key(1), critics.weights.shape)
     critics = critics._replace(weights=weights, mean=jnp.array([1.0, -2.0]), std=jnp.ones(2))
-    observations = jax.random.normal(key(2), (3, 4, 6))
+    signals = jax.random.normal(key(3), (2, 3, 6))
+    epoch = epoch_of_ones(jax.random.normal(key(2), (3, 4, 6)), signals)
     rescaled = quick(partial(critic_networks.rescaled, net))
     other = rescaled(critics, np.array([50.0, 0.1], np.float32), np.array([20.0, 0.03], np.float32))
-    value = quick(partial(critic_networks.values, net))
-    assert np.allclose(value(critics, observations), value(other, observations), atol=2e-4)
+
+    def value(critics):
+        return first_of(together(lambda: critic_networks.values(net, critics, epoch)))
+
+    assert np.allclose(value(critics), value(other), atol=2e-4)
+
+
+def epoch_of_ones(observations, signals, going=None):
+    """An epoch whose steps all count alike."""
+    blank = jnp.zeros(signals.shape[1:])
+    going = blank + 1 if going is None else going
+    weights = blank + 1 / blank.size
+    return epochs.Epoch(observations, blank, signals, blank + 1, going, weights, None, None, None)
+
+
+def test_critics_see_what_the_step_before_earned_and_cost():
+    signals = jnp.stack([2.0 * jnp.ones((3, 2)), jnp.array([[0.0, 1], [1, 0], [0, 0]])])
+    going = jnp.array([[1.0, 1], [0, 1], [1, 1]])  # the first column's second step is an episode's last
+    epoch = epoch_of_ones(jnp.full((1, 4, 2), 7.0), signals, going)
+    seen = np.asarray(first_of(together(lambda: critic_networks.inputs(epoch))))
+    assert np.array_equal(seen[0], np.full((4, 2), 7.0))
+    assert np.allclose(seen[1], [[0, 0], [1, 1], [0, 1], [1, 1]])  # in units of their size
+    assert np.allclose(seen[2], [[0, 0], [0, math.sqrt(3)], [0, 0], [0, 0]])
+
+
+def test_critics_foretell_costs_that_observations_hide():
+    """A cost that goes on from step to step, where nothing that is observed tells."""
+    settings = on_policy.OnPolicySettings(critic_hidden=(16,), passes=40)
+    net, rng = critic_networks.network(1, 2, settings), np.random.default_rng(0)
+    stays, costly = rng.random((60, 50)) < 0.9, [rng.random(50) < 0.3]
+    for t in range(1, 60):
+        costly.append(np.where(stays[t], costly[-1], rng.random(50) < 0.3))
+    costs = jnp.array(costly, dtype=jnp.float32)
+    epoch = epoch_of_ones(jnp.array(rng.normal(size=(1, 61, 50)), dtype=jnp.float32), jnp.stack([0 * costs, costs]))
+    targets = jnp.stack([0 * costs, costs])  # what the next step costs
+
+    def foretold():
+        critics = critic_networks.init_critics(net, 2, settings, key(1))
+        critics = critic_networks.fit(net, settings, critics, epoch, targets, key(2))
+        return critic_networks.values(net, critics, epoch)[1, :-1]
+
+    error = np.asarray(first_of(together(foretold)))[1:] - np.asarray(costs)[1:]
+    assert np.var(error) < 0.5 * np.var(costs)
 
 
 def test_critics_learn_targets_of_any_size():
     settings = on_policy.OnPolicySettings(critic_hidden=(32,), passes=60)
-    net = critic_networks.network(2, settings)
+    net = critic_networks.network(2, 2, settings)
     observations = jax.random.normal(key(0), (2, 41, 25))
     targets = jnp.stack([500 + 300 * jnp.tanh(observations[0, :-1]), 0.1 * observations[1, :-1]])
-    blank = jnp.zeros((40, 25))
-    epoch = epochs.Epoch(observations, blank, blank, blank + 1, blank + 1, blank + 1 / 1000, None, None, None)
+    epoch = epoch_of_ones(observations, jnp.zeros((2, 40, 25)))
 
     def run():
         critics = critic_networks.init_critics(net, 2, settings, key(1))
-        return critic_networks.fit(net, settings, critics, epoch, targets, key(2))
+        return critic_networks.values(net, critic_networks.fit(net, settings, critics, epoch, targets, key(2)), epoch)
 
-    error = quick(partial(critic_networks.values, net))(first_of(together(run)), observations)[:, :-1] - targets
+    error = np.asarray(first_of(together(run)))[:, :-1] - targets
     assert np.all(np.std(error, (1, 2)) < 0.3 * np.std(targets, (1, 2)))
 
 
@@ -857,7 +898,7 @@ def test_what_an_algorithm_does_not_have_is_refused(given, words):
 )
 def test_without_multipliers_costs_do_not_matter(name, blind):
     method = {"ppo-lag": ppo_lagrangian, "cpo": cpo}[name].METHOD
-    policy, net = Policy(4, TEMPTING.actions, (4,)), Policy(4, Continuous(-1.0, 1.0), (4,))
+    policy, net = Policy(4, TEMPTING.actions, (4,)), Policy(4 + 2, Continuous(-1.0, 1.0), (4,))
     problem = problem_for(TEMPTING, 0.0, entropy_bounds=NO_ENTROPY)
     x = policy.init(np.random.default_rng(0).standard_normal(policy.size, dtype=np.float32))
 
@@ -877,7 +918,7 @@ def test_without_multipliers_costs_do_not_matter(name, blind):
 
 def test_devices_that_share_an_epoch_find_the_same():
     task, settings = TwoCosts(), on_policy.OnPolicySettings(passes=1, minibatches=1)
-    policy, net = Policy(2, task.actions, (4,)), Policy(2, Continuous(-1.0, 1.0), (4,))
+    policy, net = Policy(2, task.actions, (4,)), Policy(2 + 3, Continuous(-1.0, 1.0), (4,))
     x = policy.init(np.random.default_rng(0).standard_normal(policy.size, dtype=np.float32))
 
     def run():

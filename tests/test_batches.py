@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -88,7 +90,7 @@ def test_failures_are_a_constraint_and_leave_the_other_means_alone():
 
 
 def test_prices_rise_while_a_limit_is_broken_and_fall_while_it_is_kept_in_any_units():
-    settings = BatchSettings(price_rate=0.1, price_reaction=1.0, aim=0.0)
+    settings = BatchSettings(iterations=100, price_rate=10.0, price_reaction=1.0, aim=0.0)
     start = Prices(jnp.array([0.5, 0.0]), jnp.array([0.5, 0.0]))
 
     def after(c, unit=1.0):
@@ -96,12 +98,19 @@ def test_prices_rise_while_a_limit_is_broken_and_fall_while_it_is_kept_in_any_un
         return batches.repriced(start, estimate, settings)
 
     up, down = after(1.0), after(-1.0)
-    assert float(up.steady[0]) == pytest.approx(0.6) and float(up.values[0]) == pytest.approx(1.6)
+    assert float(up.steady[0]) == pytest.approx(0.6) and float(up.values[0]) == pytest.approx(1.1)
     assert float(down.steady[0]) == pytest.approx(0.4) and float(down.values[0]) == 0.0
+    near = after(batches.FAR / 2)
+    assert float(near.steady[0]) == pytest.approx(0.55) and float(near.values[0]) == pytest.approx(
+        0.55 + batches.FAR / 2
+    )
     assert np.allclose(after(0.3).values, after(0.3, 1000.0).values)
     assert np.allclose(after(50.0).values, after(batches.FARTHEST).values)  # one episode in a thousand may cost a lot
-    careful = batches.repriced(start, known(noise=1.0, c=0.0), BatchSettings(price_rate=0.1, aim=1.0))
-    assert float(careful.steady[0]) == pytest.approx(0.5 + 0.1 * 0.25**0.5)  # it aims below, by what it does not know
+    careful = batches.repriced(start, known(noise=0.01, c=0.0), replace(settings, aim=1.0))
+    margin = 0.1 * settings.weight**0.5
+    assert float(careful.steady[0]) == pytest.approx(
+        0.5 + 0.1 * margin / batches.FAR
+    )  # below, by what it does not know
 
 
 class Countdown(Task):

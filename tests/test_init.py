@@ -84,7 +84,7 @@ def test_critics_are_kept_as_they_see_what_the_policy_sees(source):
         load(source.path).critics.weights, source.critics.weights
     )
     settings = find_algorithm("pcces").settings(**BATCH)
-    net, rng = network(3, settings), np.random.default_rng(0)
+    net, rng = network(3, 2, settings), np.random.default_rng(0)
     weights = rng.normal(size=(1, 2, net.size)).astype(np.float32)
     had, sees = (frozen(*np.float32([mean, std])) for mean, std in (([1, 2, 3], [1, 2, 4]), ([0, 2, 5], [2, 1, 3])))
 
@@ -92,10 +92,11 @@ def test_critics_are_kept_as_they_see_what_the_policy_sees(source):
         critics = KeptCritics(weights, np.zeros((1, 2)), np.ones((1, 2)))
         normalizer = Normalizer(*(part[None] for part in had))
 
-    carried = critics_of(State(), 0, settings, sees)
-    o = rng.normal(size=(3, 5)).astype(np.float32)
+    carried = critics_of(State(), 0, settings, sees, signals=2)
+    o, last = (rng.normal(size=size).astype(np.float32) for size in ((3, 5), (2, 5)))
     for before, after in zip(weights[0], carried.weights):
-        assert said(net, after, normalise(sees, o)) == pytest.approx(said(net, before, normalise(had, o)), abs=1e-4)
+        there, here = (np.concatenate([normalise(each, o), last]) for each in (sees, had))
+        assert said(net, after, there) == pytest.approx(said(net, before, here), abs=1e-4)
 
 
 def test_the_first_iteration_plays_the_policy_it_is_given(source):

@@ -164,7 +164,7 @@ def learn(
 ) -> tuple[CPOState, dict[str, Array]]:
     """What one epoch teaches."""
     k, x, critics, normalizer = state
-    value = critic_networks.values(net, critics, epoch.observations)
+    value = critic_networks.values(net, critics, epoch)
     advantage = critic_networks.advantages(
         epoch.signals, value, epoch.played, epoch.going, settings.discount, settings.gae
     )

@@ -68,7 +68,8 @@ class OnPolicy(NamedTuple):
 
 def program(method: OnPolicy, arena: Any, settings: OnPolicySettings) -> Program:
     """A method in this arena."""
-    policy, problem, net = arena.policy, arena.problem, network(arena.task.observation_size, settings)
+    policy, problem = arena.policy, arena.problem
+    net = network(arena.task.observation_size, 1 + len(problem.cost_names), settings)
 
     def learn(state: Any, epoch: Epoch, samples: Array, lengths: Array, key: Array) -> tuple[Any, dict[str, Array]]:
         return method.learn(policy, problem, net, settings, state, epoch, key)

@@ -95,7 +95,7 @@ def learn(
     """What one epoch teaches."""
     k, x, adam, multipliers, critics, normalizer = state
     learn_key, critic_key = jax.random.split(key)
-    value = critic_networks.values(net, critics, epoch.observations)  # (1 + r, T + 1, B)
+    value = critic_networks.values(net, critics, epoch)  # (1 + r, T + 1, B)
     advantage = critic_networks.advantages(
         epoch.signals, value, epoch.played, epoch.going, settings.discount, settings.gae
     )  # (1 + r, T, B)

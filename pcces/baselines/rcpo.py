@@ -109,7 +109,7 @@ def learn(
     reward = epoch.signals[0] / jnp.where(unit > 0, unit, 1.0)
     costs = epoch.signals[1:] / on_policy.cost_units(problem)[:, None, None]
     penalised = reward - jnp.tensordot(multipliers, costs, 1)  # eq. 11
-    value = critic_networks.values(net, critics, epoch.observations)[0]
+    value = critic_networks.values(net, critics, epoch)[0]
     advantage = critic_networks.advantages(penalised, value, epoch.played, epoch.going, settings.discount, settings.gae)
 
     did = improvement.acted(policy, x, epoch)

@@ -10,7 +10,7 @@ import logging
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -38,6 +38,8 @@ ENTROPY_BOUNDS = {
 @dataclass(frozen=True)
 class Simulator:
     """An environment by its Gymnasium id, with what training must know of it."""
+
+    overshoot: ClassVar[bool] = False  # it gets actions clipped to the box
 
     name: str
     observation_size: int

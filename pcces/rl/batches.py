@@ -24,6 +24,7 @@ import optax
 from pcces.core import algorithm
 from pcces.core.barrier import comparable
 from pcces.engines.arena import Program
+from pcces.rl.clipped import as_clipped
 from pcces.rl.critics import Critics, advantages, fit, init_critics, network, values
 from pcces.rl.epochs import Epoch, epoch_program
 from pcces.rl.improvement import acted, centred, improve
@@ -34,8 +35,9 @@ from pcces.rl.settings import BatchSettings as Settings
 from pcces.rl.settings import normalised
 
 Array = Any
-LIMIT_OF_PRICES = 100.0
-FARTHEST = 2.0  # deviations by which an episode's cost can be over its limit, as far as prices react to it
+# Deviations of an episode's cost from its limit beyond which a price reacts no more, and beyond which it rises no faster: while a
+# policy is still far away, the price need not be what will just keep the limit.
+FARTHEST, FAR = 0.5, 0.25
 MEMORY = 0.9  # of an iteration's spreads, an iteration later
 
 
@@ -69,8 +71,9 @@ class BatchLearner(NamedTuple):
 
 def program(arena: Any, settings: Settings) -> Program:
     """PCCES in this arena."""
-    task, policy, problem = arena.task, arena.policy, arena.problem
-    net = network(task.observation_size, settings)
+    task, problem = arena.task, arena.problem
+    policy = as_clipped(arena.policy, task)
+    net = network(task.observation_size, 1 + len(problem.cost_names), settings)
 
     def learn(
         learner: BatchLearner, epoch: Epoch, samples: Array, lengths: Array, key: Array
@@ -134,7 +137,7 @@ def conclude(
     prices = repriced(learner.prices, known, settings)
 
     # Steps 1 to 3 of the next iteration: where should it go from here?
-    value = values(net, learner.critics, epoch.observations)
+    value = values(net, learner.critics, epoch)
     # f is not discounted. What lies beyond a cut has to be, or there would be no end to it; where episodes end, nothing has.
     discount = 1 - (1 - settings.discount) * cut
     advantage = advantages(epoch.signals, value, epoch.played, epoch.going, discount, settings.gae)
@@ -227,15 +230,17 @@ def in_units_of_f(prices: Prices, known: IncumbentEstimate) -> Array:
 
 
 def repriced(prices: Prices, known: IncumbentEstimate, settings: Settings) -> Prices:
-    """Prices rise while a limit is broken and fall while it is kept: by a steady part, and by a reaction at once.
+    """Prices rise while a limit is broken and fall while it is kept: a reaction at once, and a steady part slowly.
 
-    They aim a little below the limit, by as much as the estimate is uncertain.
+    A steady part that followed quickly would be far too high by the time the limit is kept, for policies follow slowly. Prices aim
+    a little below the limit, by as much as the estimate is uncertain.
     """
     margin = settings.aim * jnp.sqrt(settings.weight * known.noise[1:])
     off = (known.mean[1:] + margin) / jnp.maximum(known.spread[1:], 1e-12)
-    off = jnp.clip(off, -FARTHEST, FARTHEST)
-    steady = jnp.clip(prices.steady + settings.price_rate * off, 0.0, LIMIT_OF_PRICES)
-    return Prices(jnp.clip(steady + settings.price_reaction * off, 0.0, LIMIT_OF_PRICES), steady)
+    slowly = settings.price_rate / settings.iterations * jnp.clip(off / FAR, -1.0, 1.0)
+    steady = jnp.maximum(prices.steady + slowly, 0.0)
+    reaction = settings.price_reaction * jnp.clip(off, -FARTHEST, FARTHEST)
+    return Prices(jnp.maximum(steady + reaction, 0.0), steady)
 
 
 def objective(

@@ -114,14 +114,17 @@ def kept(path: Path, shape: Policy) -> First | None:
     return First(arrays["x"], normalizer, critics_in(arrays, file))
 
 
-def critics_of(state: Any, i: int, settings: Any, policy_sees: Normalizer) -> KeptCritics | None:
-    """The critics of run i in the states at the end of a training, under the normalisation of the policy that is returned."""
+def critics_of(state: Any, i: int, settings: Any, policy_sees: Normalizer, signals: int) -> KeptCritics | None:
+    """The critics of run i in the states at the end of a training, under the normalisation of the policy that is returned.
+
+    `signals`: the reward and the costs.
+    """
     critics = getattr(state, "critics", None)
     if critics is None:
         return None
     from pcces.rl.critics import network  # with JAX behind it, which such an algorithm has anyway
 
-    net = network(policy_sees.mean.shape[0], settings)
+    net = network(policy_sees.mean.shape[0], signals, settings)
     had = Normalizer(*(np.asarray(part[i]) for part in state.normalizer))
     weights = np.stack([carry_over(net, np.asarray(row), had, policy_sees) for row in critics.weights[i]])
     return KeptCritics(weights.astype(np.float32), np.asarray(critics.mean[i]), np.asarray(critics.std[i]))

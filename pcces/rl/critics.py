@@ -15,13 +15,14 @@ import optax
 from pcces.engines.device import summed
 from pcces.envs.task import Continuous
 from pcces.rl.epochs import Epoch, step_columns
+from pcces.rl.normalizer import CLIP
 from pcces.rl.policy import Policy, forward
 
 Array = Any
 
 
 class Critics(NamedTuple):
-    """Tanh networks of the observation, one for each signal, that predict its discounted sum in units of their own.
+    """Tanh networks, one for each signal, that predict its discounted sum in units of their own.
 
     The units follow the targets, and the last layers follow the units (as in PopArt), so that the same step sizes serve
     returns of 1 and of 1000.
@@ -33,9 +34,21 @@ class Critics(NamedTuple):
     adam: Any
 
 
-def network(observation_size: int, settings: Any) -> Policy:
+def network(observation_size: int, signals: int, settings: Any) -> Policy:
     """A network with one output, as a policy's: the deviation that belongs to a policy's head is there and not used."""
-    return Policy(observation_size, Continuous(-1.0, 1.0), settings.critic_hidden)
+    return Policy(observation_size + signals, Continuous(-1.0, 1.0), settings.critic_hidden)
+
+
+def inputs(epoch: Epoch) -> Array:
+    """What critics see (size + signals, T + 1, B): the observation, and reward and costs of the step before it.
+
+    Whether a step just cost something says much about the next ones, and observations often hide it. The policy need not know:
+    what does not depend on the action may be subtracted from its value.
+    """
+    unit = jnp.sqrt(summed((epoch.signals**2 * epoch.weights).sum((1, 2))))
+    last = epoch.signals / usable(unit)[:, None, None] * epoch.going * epoch.played
+    before = jnp.concatenate([jnp.zeros_like(last[:, :1]), last], axis=1)
+    return jnp.concatenate([epoch.observations, jnp.clip(before, -CLIP, CLIP)])
 
 
 def init_critics(net: Policy, signals: int, settings: Any, key: Array) -> Critics:
@@ -56,11 +69,11 @@ def all_said(net: Policy, weights: Array, observations: Array) -> Array:
     return jnp.stack([said(net, row, observations) for row in weights])
 
 
-def values(net: Policy, critics: Critics, observations: Array) -> Array:
+def values(net: Policy, critics: Critics, epoch: Epoch) -> Array:
     """(1 + r, T + 1, B)"""
-    out = all_said(net, critics.weights, step_columns(observations))
+    out = all_said(net, critics.weights, step_columns(inputs(epoch)))
     out = critics.mean[:, None] + critics.std[:, None] * out
-    return out.reshape(-1, *observations.shape[1:])
+    return out.reshape(-1, *epoch.observations.shape[1:])
 
 
 def advantages(signals: Array, value: Array, played: Array, going: Array, discount: Any, gae: float) -> Array:
@@ -124,7 +137,7 @@ def fit(net: Policy, settings: Any, critics: Critics, epoch: Epoch, targets: Arr
         updates, adam = optax.adam(settings.critic_rate).update(summed(jax.grad(loss)(w, part)), adam)
         return w + updates, adam
 
-    columns = step_columns(epoch.observations[:, :-1]), target, weights
+    columns = step_columns(inputs(epoch)[:, :-1]), target, weights
     carry = critics.weights, critics.adam
     for_passes = jax.random.split(key, settings.passes)
     (w, adam), _ = jax.lax.scan(lambda c, k: (one_pass(settings, update, c, columns, k), None), carry, for_passes)

@@ -129,7 +129,8 @@ def update(normalizer: Normalizer, seen: Seen, frozen: Array) -> Normalizer:
 
 
 def carry_over(policy: Policy, x: Array, old: Normalizer, new: Normalizer) -> Array:
-    """Parameters that make with the new normalisation the policy that x makes with the old one (clipping aside).
+    """Parameters that make with the new normalisation the policy that x makes with the old one (clipping aside). Inputs behind the
+    observations stay as they are.
 
     So a normalisation that still learns changes the coordinates of the search, and never the policy found so far: but where an
     observation suddenly varies far more than ever before, what the policy made of its tiny changes is not blown up.
@@ -146,7 +147,8 @@ def carry_over(policy: Policy, x: Array, old: Normalizer, new: Normalizer) -> Ar
     """
     xp = array_namespace(x)
     a, b = policy.shapes[0]
-    weights = xp.reshape(x[: a * b], (a, b))
+    seen = old.mean.shape[0]
+    weights = xp.reshape(x[: seen * b], (seen, b))
     shift = ((new.mean - old.mean) / old.std) @ weights
     scaled = weights * xp.clip(new.std / old.std, None, MOST_GROWTH)[:, None]
-    return xp.concat([xp.reshape(scaled, (-1,)), x[a * b : a * b + b] + shift, x[a * b + b :]])
+    return xp.concat([xp.reshape(scaled, (-1,)), x[seen * b : a * b], x[a * b : a * b + b] + shift, x[a * b + b :]])

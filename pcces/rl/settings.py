@@ -283,9 +283,11 @@ class BatchSettings(Common):
     entropy: float = setting(0.0, "weight of an entropy bonus: raise it if the policy stops exploring", SOMETIMES)
     # Limits
     price_rate: float = setting(
-        0.1, "what a limit broken by one standard deviation of an episode's cost adds to its price"
+        6.0, "what a limit that is broken all the time adds to its price over the whole training"
     )
-    price_reaction: float = setting(1.0, "how much the price follows the present distance from the limit")
+    price_reaction: float = setting(
+        6.0, "what the present distance from the limit adds to the price, per standard deviation of an episode's cost"
+    )
     aim: float = setting(
         1.0, "standard errors below its limit that a cost is steered to: raise it if runs are just not certified", FIRST
     )

@@ -263,7 +263,9 @@ class Training:
             run.task, run.shape, run.problem, play, candidates, c["certify_episodes"], seed, c["confidence"]
         )
         run.x, run.normalizer, run.certificate, outcome, _ = chosen
-        run.critics = beginning.critics_of(self.states, i, self.settings, chosen.normalizer)
+        run.critics = beginning.critics_of(
+            self.states, i, self.settings, chosen.normalizer, 1 + len(run.problem.cost_names)
+        )
         played = {
             "certification_steps": float(sum(each.steps for each in spent)),
             "certification_costs": np.sum([each.costs for each in spent], axis=0, dtype=float).tolist(),
