@@ -41,12 +41,13 @@ def test_the_posterior_is_that_of_a_normal_distribution():
 
     def kernel(A, B):
         s = np.sqrt(5 * (((A[:, None] - B[None]) / [0.4, 0.8]) ** 2).sum(-1))
-        return 1.5 * (1 + s + s**2 / 3) * np.exp(-s) + gaussian_process.MEAN
+        trend = gaussian_process.MEAN + gaussian_process.LINEAR * A @ B.T
+        return 1.5 * (1 + s + s**2 / 3) * np.exp(-s) + trend
 
     K = kernel(some.points, some.points) + (0.02 + gaussian_process.FLOOR) * np.eye(12)
     k = kernel(Z, some.points)
     assert np.allclose(mean[:, 0], some.outputs.mean() + k @ np.linalg.solve(K, y))
-    variance = 1.5 + gaussian_process.MEAN - (k * np.linalg.solve(K, k.T).T).sum(1)
+    variance = np.diagonal(kernel(Z, Z)) - (k * np.linalg.solve(K, k.T).T).sum(1)
     assert np.allclose(error[:, 0], unit * np.sqrt(variance), rtol=1e-5)
 
 
@@ -74,6 +75,15 @@ def test_the_fit_is_a_minimum_of_what_it_minimises(monkeypatch):
         numeric = [(losses[0](at + 1e-6 * d)[0] - losses[0](at - 1e-6 * d)[0]) / 2e-6 for d in np.eye(4)]
         assert np.allclose(gradient, numeric, atol=1e-4)
         assert value >= losses[0](theta)[0]
+
+
+def test_a_trend_goes_on_beyond_the_data():
+    some = data(noise=0.01)
+    points = np.hstack([0.5 * some.points[:, :1], some.points[:, 1:]])
+    plane = some._replace(points=points, outputs=points @ [[3.0], [-1.0]])
+    theta = np.log([[0.3, 0.3, 0.1, 1e-4]])
+    mean, _ = Posterior(plane, theta)(np.array([[1.2, 0.5]]))  # two lengths from the nearest point
+    assert 1.8 < mean[0, 0] < 3.1 and plane.outputs.max() < 1.5  # 0.4 without a trend
 
 
 def test_noise_and_lengths_are_found():
@@ -122,6 +132,37 @@ def test_the_logarithm_of_the_expected_improvement(v):
     assert acquire.log_improvement(np.array([v]))[0] == pytest.approx(np.log(integral) - shift, abs=2e-3)
 
 
+# -- what is put to the test ----------------------------------------------------------------------------------------------------
+
+
+def hope(needed, of_samples, wanted=0.9):
+    known = acquire.Hope.__new__(acquire.Hope)
+    known.needed, known.of_samples, known.wanted = np.array(needed), np.array(of_samples), wanted
+    return known
+
+
+def test_the_hope_is_the_chance_that_all_limits_pass_together():
+    mean, error = np.array([7.0, -0.05, -0.04]), np.array([1.0, 0.01, 0.02])
+    both = hope([0.02, 0.03], [1e-4, 2e-4])
+    chances = scipy.stats.norm.cdf([0.03 / np.sqrt(2e-4), 0.01 / np.sqrt(6e-4)])
+    expected = scipy.stats.norm.ppf(chances.prod()) - scipy.stats.norm.ppf(0.9)
+    assert both(mean, error) == pytest.approx(expected)
+    far = np.array([7.0, -5.0, -0.04])  # a limit that is far away takes nothing of the chance
+    assert both(far, error) == pytest.approx(hope([0.03], [2e-4])(far[[0, 2]], error[[0, 2]]))
+    assert 6 < both(np.array([7.0, -9.0, -9.0]), error) < 8  # and no chance is infinitely good
+
+
+def test_the_slope_of_the_hope():
+    some, rng = data(), np.random.default_rng(1)
+    outputs = np.hstack([some.outputs, some.outputs - 0.7, 0.5 - some.outputs**2])
+    three = some._replace(outputs=outputs, within=np.zeros(3))
+    posterior = Posterior(three, np.array([fit(three, j) for j in range(3)]))
+    known, h = hope([0.02, 0.03], [1e-4, 2e-4]), 1e-5
+    for z in rng.random((4, 2)):
+        ends = [[known(*posterior.slopes(z + side * e)[:2]) for side in (1, -1)] for e in h * np.eye(2)]
+        assert known.slope(*posterior.slopes(z)) == pytest.approx([(a - b) / (2 * h) for a, b in ends], rel=1e-3)
+
+
 # -- the search -----------------------------------------------------------------------------------------------------------------
 
 
@@ -145,6 +186,13 @@ def test_each_model_has_a_name_and_the_default_chooses():
     assert "propose" not in phases(samples=4)  # an option of the other searches
     with pytest.raises(ValueError, match="strategy 'gp' cannot be combined with samples="):
         phases(strategy="gp", samples=4)
+
+
+@pytest.mark.parametrize(("given", "searched"), [({}, 60), ({"certify_share": 0.5}, 40)])
+def test_a_quarter_is_kept_for_the_certificate(given, searched):
+    res = pcces.minimize(noisy(), [0.0, 0.0], bounds=BOX, max_evaluations=80, rng=0, **given)
+    why = [row["why"] for row in res.evaluations]
+    assert why[:searched].count("certify") == 0 and set(why[searched:]) == {"certify"}
 
 
 def test_without_noise_the_quadratic_model_takes_over():

@@ -21,10 +21,16 @@ if TYPE_CHECKING:
     from pcces.blackbox.models.archive import Archive
     from pcces.blackbox.search import Search
 
-MOST = 250  # evaluated points that the processes know: the nearest to x_k
+MOST = 400  # evaluated points that the processes know: the nearest to x_k
 OFTEN = 1.05  # times the evaluations, and the processes' parameters are looked for anew
 CLOUD_POINTS = 500
 EVERYWHERE = 4  # in so many proposals, one is from anywhere
+SHARED = True
+LITTLE = 0.02  # of an equal share of the error probability, for a limit that is far away
+SURELY = 3.0  # standard errors by which it is
+DOUBT = 1.0  # standard errors of f that a candidate is worse than expected
+EXPLOIT = 0
+EXPLOIT_FROM = 0.0
 LEAST_SIDE = 1e-6
 FAR = 4.0  # times sigma_0 from x_k, where there are no bounds
 UNSURE = 0.2  # half the share of successes between where an evaluation hardly ever and where it nearly always succeeds
@@ -126,7 +132,13 @@ def next_points(search: Search, count: int, pending: np.ndarray | None = None, t
     chosen, turn = [], int(search.state.run.es.k) * count if turn is None else turn
     for i in range(count):
         anywhere = (turn + i) % EVERYWHERE == EVERYWHERE - 1
-        z = _best(search, model, rng, anywhere)
+        z = None
+        if EXPLOIT and (turn + i) % EXPLOIT == EXPLOIT - 1 and count == 1 and search.limited and search.state.noise.present and search.state.constraints.number > 0:
+            used = 1 - (search.state.budget.left - search.reserve()) / (search.max_evaluations - search.reserve())
+            if used > EXPLOIT_FROM:
+                z = candidate(search, search.reserve())[0]
+        if z is None:
+            z = _best(search, model, rng, anywhere)
         chosen.append(z)
         if i + 1 < count:
             model = model.believing(z)
@@ -245,51 +257,56 @@ def log_improvement(v: np.ndarray) -> np.ndarray:
     return np.where(v < 3.0, plain, -0.5 * large**2 - LOG_ROOT + np.log(np.maximum(rest, 1e-300)))
 
 
-def candidate(search: Search) -> np.ndarray | None:
-    """What to certify: the least expected f where limits are expected to be kept by what the fresh samples that are left
-    will need; or what comes nearest to that."""
+def candidate(search: Search, samples: int) -> tuple[np.ndarray | None, np.ndarray]:
+    """What to certify on so many fresh samples, and the limits' shares of the error probability then."""
+    shares = np.ones(len(limits.columns(search)))
     if search.state.theta.size == 0:
-        return None
+        return None, shares
+    z = _candidate(search, Hope(search, samples, shares))
+    far = _far(search, z, samples)
+    if SHARED and 0 < far.sum() < len(far):
+        shares = np.where(far, LITTLE, 1.0)
+        shares *= len(shares) / shares.sum()
+        z = _candidate(search, Hope(search, samples, shares), z)
+    return z, shares
+
+
+def _far(search: Search, z: np.ndarray, samples: int) -> np.ndarray:
+    """Which limits are so far away that a little of the error probability is enough for them."""
+    mean, error = posterior(search)(z[None])
+    needed, deviation = limits.widths(search, samples, np.full(len(mean[0]) - 1, LITTLE))
+    spread = np.sqrt(deviation**2 / max(samples, 2) + error[0, 1:] ** 2)
+    return np.asarray(mean[0, 1:] + needed + SURELY * spread <= 0)
+
+
+def _candidate(search: Search, hope: Hope, before: np.ndarray | None = None) -> np.ndarray:
+    """The least f, as far as it is known, of the points that will be certified with the wanted chance, all limits together; or
+    what comes nearest to that."""
     model, space, x = posterior(search), search.space, search.state.run.es.x
-    samples = search.state.budget.left
-    needed, deviation = limits.widths(search, samples)
-    of_samples, quantile = deviation**2 / max(samples, 2), limits.luck(search)
     rng = search.streams(CLOUD, search.state.budget.batches + 2**33)
     low, high = _everywhere(search)
-    clouds = [model.data.points, x[None]]
+    clouds = [model.data.points, x[None], *([] if before is None else [before[None]])]
     for reach in (0.01, 0.03, 0.1, 0.3):
         clouds.append(x + reach * model.sides * rng.standard_normal((200, space.n)))
     cloud = _allowed(search, np.clip(np.vstack(clouds), low, high))
-
-    def short(mean: np.ndarray, error: np.ndarray) -> np.ndarray:
-        return mean[..., 1:] + needed + quantile * np.sqrt(of_samples + error[..., 1:] ** 2)
-
     mean, error = model(cloud)
-    lacking = np.maximum(short(mean, error), 0).max(1, initial=0.0)
+    lacking = np.maximum(-hope(mean, error), 0.0)
     succeeding: Posterior | None = search.posterior[2]
     if succeeding is not None:
         lacking = lacking + np.where(succeeding(cloud)[0][:, 0] < 0.5, np.ptp(lacking) + 1.0, 0.0)
-    z = cloud[np.lexsort((mean[:, 0], lacking))[0]]
+    z = cloud[np.lexsort((mean[:, 0] + DOUBT * error[:, 0], lacking))[0]]
     if space.linear or space.rounds or succeeding is not None:
         return space.project(z)
+    unit = max(float(np.ptp(mean[:, 0])), 1e-300)
 
     def f(at: np.ndarray) -> tuple[float, np.ndarray]:
-        m, _, d, _ = model.slopes(at)
-        return float(m[0]) / unit, d[0] / unit
+        m, e, d, de = model.slopes(at)
+        return float(m[0] + DOUBT * e[0]) / unit, (d[0] + DOUBT * de[0]) / unit
 
-    def c(at: np.ndarray) -> np.ndarray:
-        m, e, _, _ = model.slopes(at)
-        return -short(m, e) / units
-
-    def dc(at: np.ndarray) -> np.ndarray:
-        _, e, d, de = model.slopes(at)
-        along = quantile * e[1:] / np.sqrt(of_samples + e[1:] ** 2 + 1e-300)
-        return -(d[1:] + along[:, None] * de[1:]) / units[:, None]
-
-    unit = max(float(np.ptp(mean[:, 0])), 1e-300)
-    units = np.maximum(model.noise[1:], 1e-12) + 0.1 * np.ptp(mean[:, 1:], axis=0) + 1e-300
     box = 0.5 * model.sides
-    kept: Any = {"type": "ineq", "fun": c, "jac": dc}
+    kept: Any = {
+        "type": "ineq", "fun": lambda at: hope(*model.slopes(at)[:2]), "jac": lambda at: hope.slope(*model.slopes(at))
+    }  # fmt: skip
     end = scipy.optimize.minimize(
         f, z, jac=True, method="SLSQP", bounds=list(zip(np.maximum(z - box, low), np.minimum(z + box, high))),
         constraints=kept, options={"maxiter": 30},
@@ -298,6 +315,40 @@ def candidate(search: Search) -> np.ndarray | None:
         return space.project(z)
     at = space.project(end.x)
     m, e = model(np.stack([z, at]))
-    lack = np.maximum(short(m, e), 0).max(1)
-    better = (lack[1] > 1e-9 and lack[1] < lack[0]) or (lack[1] <= 1e-9 + lack[0] and m[1, 0] < m[0, 0])
+    lack = np.maximum(-hope(m, e), 0.0)
+    worth = m[:, 0] + DOUBT * e[:, 0]
+    better = (lack[1] > 1e-6 and lack[1] < lack[0]) or (lack[1] <= 1e-6 + lack[0] and worth[1] < worth[0])
     return at if better else space.project(z)
+
+
+class Hope:
+    """The chance that so many fresh samples certify a point, all limits together, as a normal quantile: how far it is above
+    the one that is wanted. A limit with room to spare takes nothing of it from the others."""
+
+    def __init__(self, search: Search, samples: int, shares: np.ndarray):
+        self.needed, deviation = limits.widths(search, samples, shares)
+        self.of_samples = deviation**2 / max(samples, 2)
+        self.wanted = limits.chance(search)
+
+    def _each(self, mean: np.ndarray, error: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        spread = np.sqrt(self.of_samples + error[..., 1:] ** 2) + 1e-300
+        return -(mean[..., 1:] + self.needed) / spread, spread
+
+    def __call__(self, mean: np.ndarray, error: np.ndarray) -> np.ndarray:
+        """Of means and standard deviations (.., 1 + r)."""
+        u, _ = self._each(mean, error)
+        return np.asarray(_quantile(scipy.special.log_ndtr(u).sum(-1)) - scipy.special.ndtri(self.wanted))
+
+    def slope(self, mean: np.ndarray, error: np.ndarray, d_mean: np.ndarray, d_error: np.ndarray) -> np.ndarray:
+        """Its gradient at a point (n,), by those (1 + r, n) of mean and error."""
+        u, spread = self._each(mean, error)
+        each = scipy.special.log_ndtr(u)
+        all_kept = each.sum()
+        weight = np.exp(0.5 * (_quantile(all_kept) ** 2 - u * u) - each + all_kept)
+        d_spread = (error[1:] / spread)[:, None] * d_error[1:]
+        return np.asarray(-((weight / spread)[:, None] * (d_mean[1:] + u[:, None] * d_spread)).sum(0))
+
+
+def _quantile(log_p: np.ndarray) -> np.ndarray:
+    """The normal quantile of a probability that is given by its logarithm; at most about 8."""
+    return np.asarray(scipy.special.ndtri_exp(np.minimum(log_p, -1e-15)))

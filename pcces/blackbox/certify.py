@@ -39,12 +39,13 @@ def next_candidate(search: Search) -> bool:
     if search.few and tried and len(test.samples):
         _take_in(search)
     aimed = state.noise.present and state.constraints.number > 0
+    test.shares = np.ones(len(limits.columns(search)))
     if aimed and search.few:
-        z = acquire.candidate(search)
+        z, test.shares = acquire.candidate(search, state.budget.left)
     elif aimed and search.archive is not None and not failed:
         z = _corrected(search)
     if z is None or _tested(search, z):
-        z = _fallback(search)
+        z, test.shares = _fallback(search), np.ones(len(test.shares))
     if not test.candidates:
         test.memory = independence.of_search(search, z)
     test.candidates.append(z)
@@ -185,9 +186,10 @@ def _known(search: Search) -> list[Column]:
     """What is known of what is limited, and was before these samples."""
     test = search.state.test
     memory = test.memory if len(test.memory) else np.ones(len(test.levels))
+    shares = test.shares if len(test.shares) else np.ones(len(test.levels))
     return [
-        replace(column, level=level, memory=before)
-        for column, level, before in zip(limits.columns(search), test.levels, memory)
+        replace(column, level=level, memory=before, share=share)
+        for column, level, before, share in zip(limits.columns(search), test.levels, memory, shares)
     ]
 
 
@@ -234,12 +236,12 @@ def _promising(search: Search, known: list[Column], c: np.ndarray, luck: float =
         if limit.kind in COUNTED:
             above = float(np.mean(x > 0))
             by_then = above * (have + left) + luck * math.sqrt(left * above * (1 - above))
-            if by_then > passable(limit.share, have + left, error):
+            if by_then > passable(limit.share, have + left, error * column.share):
                 return False
             continue
         y, mean = column.rows(x, column.level)
         deviation = float(plausible_deviation(y[:, None], mean.deviation)[0])
-        width, _ = mean_width(replace(mean, deviation=deviation), have + left, error)
+        width, _ = mean_width(replace(mean, deviation=deviation), have + left, error * column.share)
         may_move = deviation * math.sqrt(left / (have * (have + left)))
         if float(y.mean()) + width + luck * may_move > 0:
             return False

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 Ranges = tuple[tuple[float, float], ...]
 CHANCE = 0.8  # that the certificate succeeds, if the constraints keep the margin
-FEW_CHANCE = 0.95  # likewise, where there are too few for many candidates
+FEW_CHANCE = 0.9  # likewise, where there are too few for many candidates
+ONLY_CHANCE = 0.95  # and where asynchronous workers have spent all on the first one, before it fails
 FIRST_LOOK = 0.2  # of the error probability that is left, for a look that need not be the last
 CARE = 1.0  # standard errors added to constraint_z for tails: of many points the one that looks best is lucky, and tails are noisy
 OWN = 10  # evaluations of a point that say as much about its own noise as all others do
@@ -127,23 +128,30 @@ def margin_for(search: Search, samples: int, error: np.ndarray | float = 0.0) ->
     return needed + luck(search) * np.sqrt(deviation**2 / max(samples, 2) + np.square(error))
 
 
-def widths(search: Search, samples: int) -> tuple[np.ndarray, np.ndarray]:
+def widths(search: Search, samples: int, shares: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """How far below zero the constraints have to be for the median certificate on so many samples, and the standard
-    deviations of one of them then."""
+    deviations of one of them then. `shares` of the error probability are equal if not given."""
     known = columns(search)
-    left = (
-        error_of_look(search, True) - error_of_look(search, False) or 1 - search.confidence
-    )  # nothing is left when all is over
+    first = error_of_look(search, False) if samples >= 2 * LEAST and not len(search.state.test.samples) else 0.0
+    left = error_of_look(search, True) - first or 1 - search.confidence  # nothing is left when all is over
     look, n = left / shared_by(search), max(samples, 2)
-    chance = CHANCE ** (1 / max(len(known), 1))
-    pairs = [_width(search, j, column, n, look, chance) for j, column in enumerate(known)]
+    each = CHANCE ** (1 / max(len(known), 1))
+    shares = np.ones(len(known)) if shares is None else shares
+    pairs = [_width(search, j, column, n, look * shares[j], each) for j, column in enumerate(known)]
     needed, deviation = np.array(pairs).reshape(-1, 2).T
     return needed, deviation
 
 
 def luck(search: Search) -> float:
     """How many standard errors lie between the median certificate and four of five, for all constraints together."""
-    return float(spare(np.ones(max(len(columns(search)), 1)), FEW_CHANCE if search.few else CHANCE)[0])
+    return float(spare(np.ones(max(len(columns(search)), 1)), chance(search))[0])
+
+
+def chance(search: Search) -> float:
+    """That the certificate is to succeed with, if the constraints keep the margin."""
+    if not search.few:
+        return CHANCE
+    return FEW_CHANCE if search.state.desk is None else ONLY_CHANCE
 
 
 def _width(search: Search, j: int, known: Column, n: int, error: float, chance: float) -> tuple[float, float]:

@@ -243,6 +243,7 @@ class Column:
     constant: bool = False  # it was the same number everywhere
     level: float | None = None  # near its quantile, for a CVaR
     memory: float = 1.0  # how dependent earlier samples were (`bounds.dependence`)
+    share: float = 1.0  # of the error probability, in equal shares
 
     @property
     def formal(self) -> bool:
@@ -284,17 +285,19 @@ class Judgement(NamedTuple):
 
 
 def judge(samples: np.ndarray, columns: Sequence[Column], error: float) -> Judgement:
-    """Upper bounds on what is limited, jointly wrong with probability `error`, from fresh samples (n, r) less the origins.
+    """Upper bounds on what is limited, jointly wrong with probability `error`, from fresh samples (n, r) less the origins. The
+    columns' shares of it, chosen before these samples, add up to their number at most.
 
     >>> x = np.random.default_rng(0).normal(-1.0, 1.0, (100, 1))
     >>> judge(x, [Column()], 0.05).methods, judge(x, [Column(range=(-9, 9))], 0.05).methods
     (('t',), ('betting',))
     """
-    each, alarm = error / max(len(columns), 1), upper.ALARM / max(len(columns), 1)
+    errors = error / max(len(columns), 1) * np.array([column.share for column in columns])
+    alarm = upper.ALARM / max(len(columns), 1)
     bounds, methods = np.full(len(columns), math.inf), [""] * len(columns)
     memory = np.ones(len(columns))
     betting: list[tuple[int, np.ndarray, tuple[float, float]]] = []
-    for j, column in enumerate(columns):
+    for j, (column, each) in enumerate(zip(columns, errors.tolist())):
         x = samples[:, j]
         if column.deterministic:
             bounds[j], methods[j] = _plain(x, column), "stated"
@@ -316,7 +319,7 @@ def judge(samples: np.ndarray, columns: Sequence[Column], error: float) -> Judge
     for size in {len(y) for _, y, _ in betting}:
         js, ys, ranges = zip(*(part for part in betting if len(part[1]) == size))
         low, high = np.array(ranges, dtype=float).T
-        bound = upper.betting_bound(np.column_stack(ys), each, low, high, at=np.zeros(len(js)))
+        bound = upper.betting_bound(np.column_stack(ys), errors[list(js)], low, high, at=np.zeros(len(js)))
         bounds[list(js)] = np.maximum(bounds[list(js)], bound)  # dependence makes no bound tighter
     return Judgement(bounds, tuple(methods), memory)
 

@@ -17,6 +17,7 @@ SIZE_SPREAD = 1.5
 NOISE, NOISE_SPREAD = -4.0, 2.0  # of the logarithm of the noise's variance, beside data with variance 1
 FLOOR = 1e-7  # under the noise's variance: of what varies by rounding only
 MEAN = 4.0  # variance of the unknown mean
+LINEAR = 0.5  # and of the slopes of an unknown trend
 SQRT5 = math.sqrt(5.0)
 HEAVY = 6.0  # times its usual size: what is farther away than this makes an output one with heavy tails
 
@@ -70,6 +71,11 @@ def _kernel(s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return slope + s * s / 3 * e, slope
 
 
+def _trend(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """The covariance of an unknown linear function."""
+    return MEAN + LINEAR * (A @ B.T)
+
+
 def fit(data: Data, j: int, start: np.ndarray | None = None, steps: int = 30) -> np.ndarray:
     """The most probable parameters of output j, looked for from `start` and, while that is cheap, from the prior's middle.
 
@@ -80,6 +86,7 @@ def fit(data: Data, j: int, start: np.ndarray | None = None, steps: int = 30) ->
     """
     n, k = data.points.shape[1], len(data.points)
     middle, spread = prior(n)
+    trend = _trend(data.points, data.points)
     y, unit = _standardised(data.outputs[:, j])
     upper = np.triu_indices(k, 1)
     pairs = (data.points[upper[0]] - data.points[upper[1]]) ** 2
@@ -94,7 +101,7 @@ def fit(data: Data, j: int, start: np.ndarray | None = None, steps: int = 30) ->
         K.T[upper] = K[upper]
         K.flat[:: k + 1] = size + noise / data.counts + FLOOR
         off = K[upper]
-        K += MEAN
+        K += trend
         factor, info = scipy.linalg.lapack.dpotrf(K, lower=1, overwrite_a=0)
         if info:
             return 1e10, np.zeros(n + 2)
@@ -165,13 +172,14 @@ class Posterior:
     def __call__(self, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Means and standard deviations (q, r) at the rows of Z."""
         means, errors = np.empty((len(Z), len(self.parts))), np.empty((len(Z), len(self.parts)))
+        trend, own = _trend(Z, self.data.points), MEAN + LINEAR * (Z * Z).sum(1)
         for j, part in enumerate(self.parts):
             A = Z / part.lengths
             square = (A * A).sum(1)[:, None] + (part.scaled * part.scaled).sum(1) - 2 * (A @ part.scaled.T)
             correlation, _ = _kernel(SQRT5 * np.sqrt(np.maximum(square, 0.0)))
-            k = part.size * correlation + MEAN
+            k = part.size * correlation + trend
             means[:, j] = part.centre + part.unit * (k @ part.alpha)
-            variance = part.size + MEAN - ((k @ part.inverse) * k).sum(1)
+            variance = part.size + own - ((k @ part.inverse) * k).sum(1)
             errors[:, j] = part.unit * np.sqrt(np.maximum(variance, 1e-10 * part.size))
         return means, errors
 
@@ -179,16 +187,18 @@ class Posterior:
         """Means and standard deviations (r,) at a point, and their gradients (r, n)."""
         n, r = len(z), len(self.parts)
         mean, error, d_mean, d_error = np.empty(r), np.empty(r), np.empty((r, n)), np.empty((r, n))
+        X = self.data.points
+        trend, own = _trend(z[None], X)[0], MEAN + LINEAR * float(z @ z)
         for j, part in enumerate(self.parts):
             away = z / part.lengths - part.scaled
             correlation, slope = _kernel(SQRT5 * np.sqrt((away * away).sum(1)))
-            k = part.size * correlation + MEAN
+            k = part.size * correlation + trend
             weighted = part.inverse @ k
-            variance = max(part.size + MEAN - float(k @ weighted), 1e-10 * part.size)
-            change = (-(5 / 3) * part.size) * slope[:, None] * away / part.lengths  # of k
+            variance = max(part.size + own - float(k @ weighted), 1e-10 * part.size)
+            change = (-(5 / 3) * part.size) * slope[:, None] * away / part.lengths + LINEAR * X  # of k
             mean[j], d_mean[j] = part.centre + part.unit * float(k @ part.alpha), part.unit * (part.alpha @ change)
             error[j] = part.unit * math.sqrt(variance)
-            d_error[j] = -part.unit * (weighted @ change) / math.sqrt(variance)
+            d_error[j] = part.unit * (LINEAR * z - weighted @ change) / math.sqrt(variance)
         return mean, error, d_mean, d_error
 
     def gradients(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -204,8 +214,8 @@ class Posterior:
         for part in self.parts:
             away = z / part.lengths - part.scaled
             _, slope = _kernel(SQRT5 * np.sqrt((away * away).sum(1)))
-            change = (-(5 / 3) * part.size) * slope[:, None] * away / part.lengths
-            prior_covariance = np.diag((5 / 3) * part.size / part.lengths**2)
+            change = (-(5 / 3) * part.size) * slope[:, None] * away / part.lengths + LINEAR * self.data.points
+            prior_covariance = np.diag((5 / 3) * part.size / part.lengths**2 + LINEAR)
             mean.append(part.unit * (part.alpha @ change))
             covariance.append(part.unit**2 * (prior_covariance - change.T @ part.inverse @ change))
         return np.array(mean), np.array(covariance)
@@ -224,8 +234,9 @@ def _solved(data: Data, j: int, theta: np.ndarray) -> _One:
     y, unit = _standardised(data.outputs[:, j])
     scaled = data.points / lengths
     square = (scaled * scaled).sum(1)[:, None] + (scaled * scaled).sum(1) - 2 * (scaled @ scaled.T)
-    K = size * _kernel(SQRT5 * np.sqrt(np.maximum(square, 0.0)))[0] + MEAN
-    diagonal = size + MEAN + noise / data.counts + FLOOR
+    trend = _trend(data.points, data.points)
+    K = size * _kernel(SQRT5 * np.sqrt(np.maximum(square, 0.0)))[0] + trend
+    diagonal = size + np.diagonal(trend) + noise / data.counts + FLOOR
     for more in (0.0, 1e-6, 1e-4, 1e-2):
         K.flat[:: k + 1] = diagonal + more * size
         factor, info = scipy.linalg.lapack.dpotrf(K, lower=1)
