@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pcces.blackbox import acquire, caution, independence, limits, missing
+from pcces.blackbox import acquire, candidate, caution, independence, limits, missing
 from pcces.blackbox.batch import Batch, repeated
 from pcces.blackbox.models.quadratic import local_model
 from pcces.blackbox.state import Answer, Measured, RunState, Test
@@ -41,7 +41,7 @@ def next_candidate(search: Search) -> bool:
     aimed = state.noise.present and state.constraints.number > 0
     test.shares = np.ones(len(limits.columns(search)))
     if aimed and search.few:
-        z, test.shares = acquire.candidate(search, state.budget.left)
+        z, test.shares = candidate.best(search, state.budget.left)
     elif aimed and search.archive is not None and not failed:
         z = _corrected(search)
     if z is None or _tested(search, z):

@@ -181,7 +181,9 @@ class Test:
     failed: int = 0  # evaluations of it that are missing
     levels: np.ndarray = field(default_factory=_none)  # of CVaRs, chosen before the samples
     memory: np.ndarray = field(default_factory=_none)  # how dependent samples were, of any candidate
-    shares: np.ndarray = field(default_factory=_none)  # of the limits in the error probability, chosen before the samples
+    shares: np.ndarray = field(
+        default_factory=_none
+    )  # of the limits in the error probability, chosen before the samples
     looks: int = 0
     spent: float = 0.0  # of the error probability
     answer: Answer = field(default_factory=Answer)
@@ -215,6 +217,8 @@ class SearchState:
     few: bool = False  # Gaussian processes propose
     theta: np.ndarray = field(default_factory=_no_rows)  # parameters of the Gaussian processes (1 + r, n + 2)
     fitted: int = 0  # evaluations they were found from
+    bends: np.ndarray = field(default_factory=_no_rows)  # (1 + r, 2) from where on outputs are bent for them
+    bent: int = 0  # evaluations these were chosen from
     trial: Trial = field(default_factory=Trial)
     ends: list[End] = field(default_factory=list)
     test: Test = field(default_factory=Test)
@@ -292,7 +296,7 @@ IN_FILES = {
     "boolean": "seen.boolean", "over": "seen.over", "worst": "seen.worst",
     "state": "run.es", "strategy": "run.strategy", "run_start": "run.start",
     "origin": "origin", "from_data": "from_data", "starts": "starts", "given": "given", "missed": "missed", "first": "first", "incumbent": "run.incumbent.estimate", "incumbent_row": "run.incumbent.row",
-    "few": "few", "theta": "theta", "fitted": "fitted", "multipliers": "run.multipliers", "wins": "run.wins", "spread_floor": "run.spread_floor",
+    "few": "few", "theta": "theta", "fitted": "fitted", "bends": "bends", "bent": "bent", "multipliers": "run.multipliers", "wins": "run.wins", "spread_floor": "run.spread_floor",
     "stalls": "run.stalls", "progress_f": "run.progress_f",
     "x_trial": "trial.x", "trial": "trial.point.estimate", "trial_row": "trial.point.row",
     "trial_samples": "trial.samples", "incumbent_samples": "trial.incumbent_samples",
