@@ -6,7 +6,7 @@ import scipy
 
 import pcces
 from pcces.blackbox import acquire, candidate
-from pcces.blackbox.models import gaussian_process
+from pcces.blackbox.models import bends, gaussian_process
 from pcces.blackbox.models.bends import tamed
 from pcces.blackbox.models.gaussian_process import Data, Posterior, fit
 
@@ -121,6 +121,32 @@ def test_tails_are_tamed_where_they_do_not_matter():
     assert np.array_equal(tamed(y[:4], True), y[:4])
 
 
+def test_a_bend_is_smooth_and_its_slopes_count_in_the_likelihood():
+    y, bend, h = np.array([0.3, 1.9, 2.1, 2.5, 50.0]), (0.0, 2.0), 1e-6
+    assert np.array_equal(bends.bent(y, True, bend)[:2], y[:2])
+    slopes = (bends.bent(y + h, True, bend) - bends.bent(y - h, True, bend)) / (2 * h)
+    assert np.log(slopes).sum() == pytest.approx(bends.log_slopes(y, True, bend), abs=1e-6)
+    assert bends.log_slopes(y[:4], True, bends.NONE) == 0.0 > bends.log_slopes(y, True, bends.NONE)  # tails are tamed
+    noisy = bends.knees(y, True, 1.0)
+    assert noisy == [(0.3, 6.0), (0.3, 6.0)]  # a knee stays clear of the noise
+    assert bends.knees(np.full(5, 2.0), True, 0.0) == []
+
+
+def test_a_steep_wall_is_bent_and_the_valley_before_it_is_seen():
+    fun, rng = noisy(0.02), np.random.default_rng(0)
+
+    def walled(x):
+        f, c = fun(x)
+        return f + float(np.expm1(2.5 * max(x[1] - 0.7, 0.0)) ** 2), c
+
+    opt = pcces.Optimizer([-1.5, -1.0], bounds=BOX, max_evaluations=80, rng=rng)
+    while not opt.stop():
+        batch = opt.ask()
+        opt.tell(batch, *map(np.array, zip(*map(walled, batch.points))))
+    assert np.isfinite(opt.state.bends[0, 1])
+    assert opt.result.success and ((opt.result.x - 1) ** 2).sum() < 0.6
+
+
 @pytest.mark.parametrize("v", [-5.0, 0.0, 2.9, 3.1, 10.0, 400.0])
 def test_the_logarithm_of_the_expected_improvement(v):
     w = (
@@ -162,6 +188,34 @@ def test_the_slope_of_the_hope():
     for z in rng.random((4, 2)):
         ends = [[known(*posterior.slopes(z + side * e)[:2]) for side in (1, -1)] for e in h * np.eye(2)]
         assert known.slope(*posterior.slopes(z)) == pytest.approx([(a - b) / (2 * h) for a, b in ends], rel=1e-3)
+
+
+def test_a_limit_that_is_far_away_leaves_the_error_probability_to_the_others():
+    fun = noisy()
+
+    def two(x):
+        f, c = fun(x)
+        return f, [*c, c[0] - 5.0]
+
+    opt = pcces.Optimizer([-1.5, -1.0], bounds=BOX, max_evaluations=60, rng=0)
+    while not opt.stop():
+        batch = opt.ask()
+        opt.tell(batch, *map(np.array, zip(*map(two, batch.points))))
+    shares = opt.state.test.shares
+    assert shares.sum() == pytest.approx(2) and shares[0] == pytest.approx(2 / (1 + candidate.LITTLE))
+    assert opt.result.success and opt.result.x.sum() <= 1
+
+
+def test_nothing_is_tested_where_f_is_only_hoped_to_be_low():
+    """Beside its points the process of f says nothing; what is tested is one that it knows."""
+    opt = pcces.Optimizer([0.0, 0.0], bounds=BOX, max_evaluations=60, rng=0)
+    fun = noisy()
+    while opt.state.phase != "certify":
+        batch = opt.ask()
+        opt.tell(batch, *map(np.array, zip(*map(fun, batch.points))))
+    z, _ = candidate.best(opt.search, 15)
+    _, error = acquire.posterior(opt.search)(z[None])
+    assert error[0, 0] < 0.1
 
 
 # -- the search -----------------------------------------------------------------------------------------------------------------

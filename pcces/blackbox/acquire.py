@@ -70,7 +70,7 @@ def _fit(search: Search, known: np.ndarray | None) -> None:
         for bend in choices[j]:
             one = _data(search, rows, [(j, bend)])
             at, loss = fit(one, 0, start, 40 if start is None else 15)
-            ends.append((loss - bends.log_slopes(y, bend), len(ends), at, bend))
+            ends.append((loss - bends.log_slopes(y, j == 0, bend), len(ends), at, bend))
         theta.append(min(ends)[2])
         chosen.append(min(ends)[3])
     state.theta, state.bends = np.array(theta), np.array(chosen)

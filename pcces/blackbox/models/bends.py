@@ -40,10 +40,14 @@ def bent(y: np.ndarray, objective: bool, bend: tuple[float, float]) -> np.ndarra
     return np.where(far > 1, origin + unit * (1 + np.log(np.maximum(far, 1.0))), y)
 
 
-def log_slopes(y: np.ndarray, bend: tuple[float, float]) -> float:
-    """The logarithm of the product of a bend's slopes at these values: by so much a density is higher after it."""
+def log_slopes(y: np.ndarray, objective: bool, bend: tuple[float, float]) -> float:
+    """The logarithm of the product of the slopes of what `bent` does to these values: by so much a density is higher after."""
     origin, unit = bend
-    return -float(np.log(np.maximum((y - origin) / unit, 1.0)).sum())
+    far = (y - origin) / unit
+    if not np.isfinite(unit):
+        _, _, far = _tails(y, objective)
+        far = far if far.max(initial=0.0) > HEAVY else np.zeros(1)
+    return -float(np.log(np.maximum(far, 1.0)).sum())
 
 
 def tamed(y: np.ndarray, objective: bool) -> np.ndarray:
@@ -53,18 +57,21 @@ def tamed(y: np.ndarray, objective: bool) -> np.ndarray:
     >>> tamed(np.array([-1.0, 0.0, 1.0, 2.0, 1e9]), objective=True).round(1)
     array([-1. ,  0. ,  1. ,  2. , 43.1])
     """
-    if objective:
-        middle = float(np.median(y))
-        unit = max(middle - float(y.min()), float(np.quantile(y, 0.75)) - middle) or _least(y - middle)
-        far = (y - middle) / unit
-        if far.max(initial=0.0) <= HEAVY:
-            return y
-        return np.where(far > 1, middle + unit * (1 + np.log(np.maximum(far, 1.0))), y)
-    unit = 2 * float(np.median(np.abs(y))) or _least(np.abs(y))
-    far = np.abs(y) / unit
+    origin, unit, far = _tails(y, objective)
     if far.max(initial=0.0) <= HEAVY:
         return y
-    return np.where(far > 1, np.sign(y) * unit * (1 + np.log(np.maximum(far, 1.0))), y)
+    side = 1.0 if objective else np.sign(y)
+    return np.where(far > 1, origin + side * unit * (1 + np.log(np.maximum(far, 1.0))), y)
+
+
+def _tails(y: np.ndarray, objective: bool) -> tuple[float, float, np.ndarray]:
+    """The middle of an output, its usual size, and how many times that its values are away."""
+    if not objective:
+        unit = 2 * float(np.median(np.abs(y))) or _least(np.abs(y))
+        return 0.0, unit, np.abs(y) / unit
+    middle = float(np.median(y))
+    unit = max(middle - float(y.min()), float(np.quantile(y, 0.75)) - middle) or _least(y - middle)
+    return middle, unit, (y - middle) / unit
 
 
 def _least(distances: np.ndarray) -> float:
