@@ -83,11 +83,11 @@ def posterior(search: Search) -> Posterior:
     made_of = theta, float(archive.counts.sum()), search.state.run.es.x
     known = search.posterior
     if known is None or any(a is not b for a, b in zip(made_of[::2], known[0][::2])) or made_of[1] != known[0][1]:
-        search.posterior = known = (
-            made_of,
-            Posterior(_data(search, _rows(search), enumerate(search.state.bends)), theta),
-            _succeeding(archive),
-        )
+        bent = (
+            search.state.bends if len(search.state.bends) else np.array([bends.NONE] * len(theta))
+        )  # from an old file
+        data = _data(search, _rows(search), enumerate(bent))
+        search.posterior = known = made_of, Posterior(data, theta), _succeeding(archive)
     return known[1]
 
 

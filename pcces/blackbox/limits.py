@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
 Ranges = tuple[tuple[float, float], ...]
 CHANCE = 0.8  # that the certificate succeeds, if the constraints keep the margin
-FEW_CHANCE = 0.9  # likewise, where there are too few for many candidates
-ONLY_CHANCE = 0.95  # and where asynchronous workers have spent all on the first one, before it fails
+FEW_CHANCE = 0.95  # likewise, where there are too few for many candidates
 FIRST_LOOK = 0.2  # of the error probability that is left, for a look that need not be the last
 CARE = 1.0  # standard errors added to constraint_z for tails: of many points the one that looks best is lucky, and tails are noisy
 OWN = 10  # evaluations of a point that say as much about its own noise as all others do
@@ -149,9 +148,7 @@ def luck(search: Search) -> float:
 
 def chance(search: Search) -> float:
     """That the certificate is to succeed with, if the constraints keep the margin."""
-    if not search.few:
-        return CHANCE
-    return FEW_CHANCE if search.state.desk is None else ONLY_CHANCE
+    return FEW_CHANCE if search.few else CHANCE
 
 
 def _width(search: Search, j: int, known: Column, n: int, error: float, chance: float) -> tuple[float, float]:

@@ -141,9 +141,7 @@ class Options:
     )
     # Certificate
     certify_share: float = setting(
-        0.3,
-        "share of the budget that is reserved for the fresh samples of the certificate (0.25 with Gaussian processes)",
-        SOMETIMES,
+        0.3, "share of the budget that is reserved for the fresh samples of the certificate", SOMETIMES
     )
     constraint_range: tuple[tuple[float, float], ...] | None = setting(
         None, "(low, high) of each c, if you know them: the certificate is then guaranteed, not asymptotic", FIRST
@@ -318,8 +316,6 @@ def chosen_options(
 
 FEW = 500  # evaluations in all: up to here Gaussian processes say where to evaluate
 FEW_DIMENSION = 20  # and up to so many variables
-FEW_SHARE = 0.25  # of the budget is kept for the certificate then
-FRESH = 12  # and more of a smaller one, for so many samples
 SHRINK = 30.0  # sigma_k gets so many times smaller if no iteration succeeds
 # What a search by Gaussian processes takes into account: with another option given, the default is another search.
 HONOURED = {
@@ -347,12 +343,9 @@ def for_few(
         raise ValueError(f"strategy 'gp' cannot be combined with {', '.join(others)}: leave out one of them")
     if strategy != "gp" and (others or n > FEW_DIMENSION or max_evaluations > FEW):
         return None
-    share = chosen.certify_share
-    if "certify_share" not in given and not chosen.missing:  # of the answer's evaluations, too, some will be missing
-        share = min(share, max(FEW_SHARE, FRESH / max_evaluations))
-    iterations = max(5.0, (1 - share) * max_evaluations - 2 * n)
+    iterations = max(5.0, (1 - chosen.certify_share) * max_evaluations - 2 * n)
     gamma = min(1.3, math.exp(math.log(SHRINK) / iterations))
-    own: dict[str, Any] = {"sigma0": 0.5, "sigma_max": 1.0, "population": 1, "gamma": gamma, "certify_share": share}
+    own: dict[str, Any] = {"sigma0": 0.5, "sigma_max": 1.0, "population": 1, "gamma": gamma}
     return replace(chosen, **{name: value for name, value in own.items() if name not in given})
 
 

@@ -101,7 +101,7 @@ def _decide(search: Search) -> None:
     assert archive is not None
     model, es, constants = acquire.posterior(search), run.es, rule(search)
     points = model.data.points
-    mean, error = model(points)
+    mean, error = model.at_points()
     if search.state.noise.present is False:
         mean, error = archive.outputs, np.zeros_like(error)
     broken = np.maximum(limits.clearance(search, mean).max(1, initial=0.0), 0.0)

@@ -124,6 +124,8 @@ class _One(NamedTuple):
     inverse: np.ndarray
     centre: float
     unit: float
+    y: np.ndarray  # the output as the process sees it, with mean 0 and deviation 1
+    nugget: np.ndarray  # variances of its rows, beside the process
 
 
 class Posterior:
@@ -158,6 +160,23 @@ class Posterior:
             variance = part.size + own - ((k @ part.inverse) * k).sum(1)
             errors[:, j] = part.unit * np.sqrt(np.maximum(variance, 1e-10 * part.size))
         return means, errors
+
+    def at_points(self) -> tuple[np.ndarray, np.ndarray]:
+        """Means and standard deviations (k, r) at the points of the data, without another look at the kernel.
+
+        >>> x = np.linspace(0, 1, 9)[:, None]
+        >>> posterior = Posterior(Data(x, np.cos(3 * x), np.ones(9), np.zeros(1), 0.0), np.log([[0.5, 1.0, 0.01]]))
+        >>> bool(np.allclose(posterior.at_points(), posterior(x)))
+        True
+        """
+        pairs = []
+        for part in self.parts:
+            mean = part.y - part.nugget * part.alpha
+            variance = part.nugget * np.maximum(1 - part.nugget * np.diagonal(part.inverse), 0.0)
+            error = np.sqrt(np.maximum(variance, 1e-10 * part.size))
+            pairs.append((part.centre + part.unit * mean, part.unit * error))
+        means, errors = zip(*pairs)
+        return np.stack(means, axis=1), np.stack(errors, axis=1)
 
     def slopes(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Means and standard deviations (r,) at a point, and their gradients (r, n)."""
@@ -212,12 +231,13 @@ def _solved(data: Data, j: int, theta: np.ndarray) -> _One:
     square = (scaled * scaled).sum(1)[:, None] + (scaled * scaled).sum(1) - 2 * (scaled @ scaled.T)
     trend = _trend(data.points, data.points)
     K = size * _kernel(SQRT5 * np.sqrt(np.maximum(square, 0.0)))[0] + trend
-    diagonal = size + np.diagonal(trend) + noise / data.counts + FLOOR
+    diagonal, nugget = size + np.diagonal(trend), noise / data.counts + FLOOR
     for more in (0.0, 1e-6, 1e-4, 1e-2):
-        K.flat[:: k + 1] = diagonal + more * size
+        K.flat[:: k + 1] = diagonal + nugget + more * size
         factor, info = scipy.linalg.lapack.dpotrf(K, lower=1)
         if not info:
             break
     inverse, _ = scipy.linalg.lapack.dpotri(factor, lower=1)
     inverse = np.tril(inverse) + np.tril(inverse, -1).T
-    return _One(lengths, size, scaled, inverse @ y, inverse, float(data.outputs[:, j].mean()), unit)
+    centre = float(data.outputs[:, j].mean())
+    return _One(lengths, size, scaled, inverse @ y, inverse, centre, unit, y, nugget + more * size)
