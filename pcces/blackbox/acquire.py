@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 MOST = 400  # evaluated points that the processes know: the nearest to x_k
 OFTEN = 1.05  # times the evaluations, and the processes' parameters are looked for anew
-BEND_OFTEN = 1.25  # and the bends of the outputs
+BEND_OFTEN = 1.25  # times the points, and so are the bends of the outputs
 CLOUD_POINTS = 500
 EVERYWHERE = 4  # in so many proposals, one is from anywhere
 LEAST_SIDE = 1e-6
@@ -57,9 +57,9 @@ def _fit(search: Search, known: np.ndarray | None) -> None:
     state, archive = search.state, search.archive
     assert archive is not None
     Y, noise = archive.outputs, state.noise.deviation
-    if known is None or len(state.bends) != Y.shape[1] or state.budget.evaluations >= BEND_OFTEN * state.bent:
+    if known is None or len(state.bends) != Y.shape[1] or len(Y) >= BEND_OFTEN * state.bent:
         choices = [[bends.NONE, *bends.knees(y, j == 0, float(noise[j]))] for j, y in enumerate(Y.T)]
-        state.bent = state.budget.evaluations
+        state.bent = len(Y)
     else:
         choices = [[(float(origin), float(unit))] for origin, unit in state.bends]
     rows = _rows(search)

@@ -218,7 +218,7 @@ class SearchState:
     theta: np.ndarray = field(default_factory=_no_rows)  # parameters of the Gaussian processes (1 + r, n + 2)
     fitted: int = 0  # evaluations they were found from
     bends: np.ndarray = field(default_factory=_no_rows)  # (1 + r, 2) from where on outputs are bent for them
-    bent: int = 0  # evaluations these were chosen from
+    bent: int = 0  # points these were chosen from
     trial: Trial = field(default_factory=Trial)
     ends: list[End] = field(default_factory=list)
     test: Test = field(default_factory=Test)
