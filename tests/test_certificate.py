@@ -11,7 +11,7 @@ from scipy.stats import binom
 import pcces
 from pcces.blackbox import limits
 from pcces.core.bounds import student_bound
-from pcces.core.certificate import Certificate, Column, judge
+from pcces.core.certificate import Certificate
 from pcces.core.limits import CVaR, Mean, Probability, Quantile
 
 
@@ -222,15 +222,6 @@ def test_luck_during_the_search_is_worth_nothing(common):
     opt = pcces.Optimizer([0.5, 0.5], max_evaluations=500, rng=3, common_random_numbers=common)
     told(opt, values)
     assert not opt.result.success and max(opt.result.certificate.upper_bounds) > 0.1
-
-
-@pytest.mark.parametrize("range_", [None, (-2.0, 2.0)])
-def test_each_limit_has_its_share_of_the_error_probability(range_):
-    x = np.clip(np.random.default_rng(0).normal(-0.3, 0.4, (60, 2)), -2, 2)
-    shares = (1.8, 0.2)
-    both = judge(x, [Column(range=range_, share=share) for share in shares], 0.05).bounds
-    alone = [judge(x[:, [j]], [Column(range=range_)], 0.025 * shares[j]).bounds[0] for j in range(2)]
-    assert both == pytest.approx(alone)
 
 
 def test_the_bounds_of_an_uncertified_answer_are_its_own():

@@ -1,4 +1,4 @@
-"""What to certify where evaluations are few, by the Gaussian processes, and how the limits share the error probability."""
+"""What to certify where evaluations are few, by the Gaussian processes."""
 
 from __future__ import annotations
 
@@ -15,40 +15,19 @@ if TYPE_CHECKING:
     from pcces.blackbox.models.gaussian_process import Posterior
     from pcces.blackbox.search import Search
 
-LITTLE = 0.02  # of an equal share of the error probability, for a limit that is far away
-SURELY = 3.0  # standard errors by which it is
 DOUBT = 1.0  # standard errors of f by which a candidate may be worse than expected: where nothing is known, anything is promised
 
 
-def best(search: Search, samples: int) -> tuple[np.ndarray | None, np.ndarray]:
-    """What to certify on so many fresh samples, and the limits' shares of the error probability then."""
-    shares = np.ones(len(limits.columns(search)))
+def best(search: Search, samples: int) -> np.ndarray | None:
+    """What to certify on so many fresh samples: the least f, as far as it is known, of the points that will be certified with the
+    wanted chance, all limits together; or what comes nearest to that."""
     if search.state.theta.size == 0:
-        return None, shares
-    z = _candidate(search, Hope(search, samples, shares))
-    far = _far(search, z, samples)
-    if 0 < far.sum() < len(far):
-        shares = np.where(far, LITTLE, 1.0)
-        shares *= len(shares) / shares.sum()
-        z = _candidate(search, Hope(search, samples, shares), z)
-    return z, shares
-
-
-def _far(search: Search, z: np.ndarray, samples: int) -> np.ndarray:
-    """Which limits are so far away that a little of the error probability is enough for them."""
-    mean, error = posterior(search)(z[None])
-    needed, deviation = limits.widths(search, samples, np.full(len(mean[0]) - 1, LITTLE))
-    spread = np.sqrt(deviation**2 / max(samples, 2) + error[0, 1:] ** 2)
-    return np.asarray(mean[0, 1:] + needed + SURELY * spread <= 0)
-
-
-def _candidate(search: Search, hope: Hope, before: np.ndarray | None = None) -> np.ndarray:
-    """The least f, as far as it is known, of the points that will be certified with the wanted chance, all limits together; or
-    what comes nearest to that."""
+        return None
+    hope = Hope(search, samples)
     model, space, x = posterior(search), search.space, search.state.run.es.x
     rng = search.streams(CLOUD, search.state.budget.batches + 2**33)
     low, high = everywhere(search)
-    clouds = [model.data.points, x[None], *([] if before is None else [before[None]])]
+    clouds = [model.data.points, x[None]]
     for reach in (0.01, 0.03, 0.1, 0.3):
         clouds.append(x + reach * model.sides * rng.standard_normal((200, space.n)))
     cloud = allowed(search, np.clip(np.vstack(clouds), low, high))
@@ -88,8 +67,8 @@ class Hope:
     """The chance that so many fresh samples certify a point, all limits together, as a normal quantile: how far it is above
     the one that is wanted. A limit with room to spare takes nothing of it from the others."""
 
-    def __init__(self, search: Search, samples: int, shares: np.ndarray):
-        self.needed, deviation = limits.widths(search, samples, shares)
+    def __init__(self, search: Search, samples: int):
+        self.needed, deviation = limits.widths(search, samples)
         self.of_samples = deviation**2 / max(samples, 2)
         self.wanted = limits.chance(search)
 

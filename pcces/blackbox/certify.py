@@ -39,13 +39,12 @@ def next_candidate(search: Search) -> bool:
     if search.few and tried and len(test.samples):
         _take_in(search)
     aimed = state.noise.present and state.constraints.number > 0
-    test.shares = np.ones(len(limits.columns(search)))
     if aimed and search.few:
-        z, test.shares = candidate.best(search, state.budget.left)
+        z = candidate.best(search, state.budget.left)
     elif aimed and search.archive is not None and not failed:
         z = _corrected(search)
     if z is None or _tested(search, z):
-        z, test.shares = _fallback(search), np.ones(len(test.shares))
+        z = _fallback(search)
     if not test.candidates:
         test.memory = independence.of_search(search, z)
     test.candidates.append(z)
@@ -151,8 +150,8 @@ def tell(search: Search, batch: Batch, outputs: np.ndarray) -> bool:
     last = state.budget.left < LEAST or (without_noise and not search.needs_samples)
     error = limits.error_of_look(search, last)
     test.spent += error / (1 - search.confidence)
-    rate = missing.failure_rate(search, error / limits.shared_by(search))
-    verdict = judge(samples[:, 1:], known, error if rate is None else error * len(known) / limits.shared_by(search))
+    each = error / limits.claims(search)
+    rate, verdict = missing.failure_rate(search, each), judge(samples[:, 1:], known, each)
     allowed = search.options.failure_limit
     test.holds = verdict.holds and (rate is None or allowed is None or rate <= allowed)
     test.memory = verdict.memory
@@ -186,10 +185,9 @@ def _known(search: Search) -> list[Column]:
     """What is known of what is limited, and was before these samples."""
     test = search.state.test
     memory = test.memory if len(test.memory) else np.ones(len(test.levels))
-    shares = test.shares if len(test.shares) else np.ones(len(test.levels))
     return [
-        replace(column, level=level, memory=before, share=share)
-        for column, level, before, share in zip(limits.columns(search), test.levels, memory, shares)
+        replace(column, level=level, memory=before)
+        for column, level, before in zip(limits.columns(search), test.levels, memory)
     ]
 
 
@@ -227,7 +225,7 @@ def _promising(search: Search, known: list[Column], c: np.ndarray, luck: float =
     """Whether this candidate would probably hold if all that is left were spent on it, and samples to come were by so many
     standard errors worse than those so far."""
     have, left = len(c), search.state.budget.left
-    error = limits.error_of_look(search, True) / limits.shared_by(search)
+    error = limits.error_of_look(search, True) / limits.claims(search)
     allowed, failed = search.options.failure_limit, search.state.test.failed
     if allowed is not None and failed > passable(allowed, failed + have + left, error):
         return False
@@ -236,12 +234,12 @@ def _promising(search: Search, known: list[Column], c: np.ndarray, luck: float =
         if limit.kind in COUNTED:
             above = float(np.mean(x > 0))
             by_then = above * (have + left) + luck * math.sqrt(left * above * (1 - above))
-            if by_then > passable(limit.share, have + left, error * column.share):
+            if by_then > passable(limit.share, have + left, error):
                 return False
             continue
         y, mean = column.rows(x, column.level)
         deviation = float(plausible_deviation(y[:, None], mean.deviation)[0])
-        width, _ = mean_width(replace(mean, deviation=deviation), have + left, error * column.share)
+        width, _ = mean_width(replace(mean, deviation=deviation), have + left, error)
         may_move = deviation * math.sqrt(left / (have * (have + left)))
         if float(y.mean()) + width + luck * may_move > 0:
             return False

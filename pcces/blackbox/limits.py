@@ -127,16 +127,15 @@ def margin_for(search: Search, samples: int, error: np.ndarray | float = 0.0) ->
     return needed + luck(search) * np.sqrt(deviation**2 / max(samples, 2) + np.square(error))
 
 
-def widths(search: Search, samples: int, shares: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+def widths(search: Search, samples: int) -> tuple[np.ndarray, np.ndarray]:
     """How far below zero the constraints have to be for the median certificate on so many samples, and the standard
-    deviations of one of them then. `shares` of the error probability are equal if not given."""
+    deviations of one of them then."""
     known = columns(search)
     first = error_of_look(search, False) if samples >= 2 * LEAST and not len(search.state.test.samples) else 0.0
     left = error_of_look(search, True) - first or 1 - search.confidence  # nothing is left when all is over
-    look, n = left / shared_by(search), max(samples, 2)
+    look, n = left / claims(search), max(samples, 2)
     each = CHANCE ** (1 / max(len(known), 1))
-    shares = np.ones(len(known)) if shares is None else shares
-    pairs = [_width(search, j, column, n, look * shares[j], each) for j, column in enumerate(known)]
+    pairs = [_width(search, j, column, n, look, each) for j, column in enumerate(known)]
     needed, deviation = np.array(pairs).reshape(-1, 2).T
     return needed, deviation
 
@@ -199,10 +198,10 @@ def error_of_look(search: Search, last: bool) -> float:
     return left if last else FIRST_LOOK * left
 
 
-def shared_by(search: Search) -> int:
-    """How many bounds share the error probability: one for each limit, and one for the failure rate where failures are missing
-    values."""
-    return max(len(columns(search)) + search.options.missing, 1)
+def claims(search: Search) -> int:
+    """How many claims share the error probability: that all limits hold is one, and where failures are missing values, how
+    often evaluations fail is another."""
+    return 1 + (search.options.missing and len(columns(search)) > 0)
 
 
 def by_shape(known: Column) -> bool:

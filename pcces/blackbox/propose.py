@@ -54,7 +54,7 @@ def _answer_so_far(search: Search) -> np.ndarray | None:
     turn = used > SETTLED and int(state.run.es.k) % ANSWERS == ANSWERS - 1
     if not turn or search.population > 1 or not state.noise.present or state.constraints.number <= 0:
         return None
-    return candidate.best(search, reserved)[0]
+    return candidate.best(search, reserved)
 
 
 def designed(search: Search) -> int:

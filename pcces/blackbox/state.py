@@ -181,9 +181,6 @@ class Test:
     failed: int = 0  # evaluations of it that are missing
     levels: np.ndarray = field(default_factory=_none)  # of CVaRs, chosen before the samples
     memory: np.ndarray = field(default_factory=_none)  # how dependent samples were, of any candidate
-    shares: np.ndarray = field(
-        default_factory=_none
-    )  # of the limits in the error probability, chosen before the samples
     looks: int = 0
     spent: float = 0.0  # of the error probability
     answer: Answer = field(default_factory=Answer)
@@ -305,7 +302,7 @@ IN_FILES = {
     "answer": "test.answer.x", "answer_mean": "test.answer.mean", "answer_samples": "test.answer.samples",
     "bounds": "test.answer.bounds", "method": "test.answer.methods", "answer_values": "test.answer.values",
     "answer_broken": "test.answer.broken", "test_failed": "test.failed",
-    "answer_failed": "test.answer.failed", "failure_rate": "test.answer.failure_rate", "levels": "test.levels", "memory": "test.memory", "shares": "test.shares", "spent": "test.spent",
+    "answer_failed": "test.answer.failed", "failure_rate": "test.answer.failure_rate", "levels": "test.levels", "memory": "test.memory", "spent": "test.spent",
 }  # fmt: skip
 _zero = np.zeros(0)
 LISTS: dict[str, Any] = {"ends": End(_zero, NOTHING, _zero, _zero, _zero), "candidates": _zero}  # what is in a list

@@ -98,10 +98,9 @@ def jump_bound(x: np.ndarray, error: float, jump: float) -> float:
 
 
 def betting_bound(
-    samples: np.ndarray, error: float | np.ndarray, low: np.ndarray, high: np.ndarray, at: np.ndarray | None = None
+    samples: np.ndarray, error: float, low: np.ndarray, high: np.ndarray, at: np.ndarray | None = None
 ) -> np.ndarray:
-    """Upper bounds on the means of bounded columns, each wrong with probability `error` (one, or one a column) at most, at any
-    sample size.
+    """Upper bounds on the means of bounded columns, each wrong with probability `error` at most, at any sample size.
 
     For each candidate mean m a gambler bets that the samples come out lower than m, with bets that the past alone decides;
     where the wealth ever reaches 1 / error, m is too high (Waudby-Smith & Ramdas 2023). The bets aim at that wealth, from
@@ -124,8 +123,8 @@ def betting_bound(
     x = np.clip(x, 0.0, 1.0)
     # The spread around m of what came so far, with one sample assumed: as far away as they can lie, or half the range.
     assumed = np.where(m > 0.5, m * (1 - m), 0.25 + (m - 0.5) ** 2)
-    target, most = np.log(1 / np.broadcast_to(error, r))[:, None], LARGEST_BET / (1 - m)
-    total, squares, missing = np.zeros((r, 1)), np.zeros((r, 1)), np.repeat(target, m.shape[1], axis=1)  # of log-wealth
+    target, most = math.log(1 / error), LARGEST_BET / (1 - m)
+    total, squares, missing = np.zeros((r, 1)), np.zeros((r, 1)), np.full(m.shape, target)  # of log-wealth
     for t in range(n):
         spread = np.maximum(assumed + squares - 2 * m * total + t * m**2, 1e-12) / (t + 1)
         bet = np.minimum(np.sqrt(2 * np.maximum(missing, 0.0) / (spread * (n - t))), most)
