@@ -197,6 +197,29 @@ def test_nothing_is_tested_where_f_is_only_hoped_to_be_low():
     assert error[0, 0] < 0.1
 
 
+@pytest.mark.parametrize("passes", [True, False])
+def test_behind_a_certificate_a_bolder_candidate_is_tested_and_the_first_one_is_kept(passes):
+    opt = pcces.Optimizer([0.0, 0.0], bounds=BOX, max_evaluations=150, rng=0)
+    fun, spent = noisy(), []
+    while not opt.stop():
+        batch = opt.ask()
+        f, c = map(np.array, zip(*map(fun, batch.points)))
+        first = batch.phase == "certify" and not opt.state.test.kept
+        shift = -0.2 if first or passes else 0.2
+        opt.tell(batch, f, c + shift if batch.phase == "certify" else c)
+        spent.append(opt.state.test.spent)
+        if first:
+            kept = opt.state.test.answer
+    res, test = opt.result, opt.state.test
+    assert test.kept and len(test.candidates) == 2 == res.certificate.tested and res.success and res.nfev == 150
+    assert spent[-1] == pytest.approx(1) and np.diff(spent).min() >= 0  # no more than the error probability there is
+    assert np.array_equal(test.answer.x, test.candidates[1 if passes else 0])
+    assert max(res.certificate.upper_bounds) <= 0 and (test.answer is kept) != passes
+    assert res.certificate.samples == (30 if passes else 15)
+    sums = [z.sum() for z in opt.search.space.to_x(np.array(test.candidates))]
+    assert sums[0] < sums[1] <= 1.05  # nearer to the limit
+
+
 # -- the search -----------------------------------------------------------------------------------------------------------------
 
 

@@ -63,6 +63,13 @@ def best(search: Search, samples: int) -> np.ndarray | None:
     return at if better else space.project(z)
 
 
+def better(search: Search, z: np.ndarray, than: np.ndarray) -> bool:
+    """Whether f is lower there, as far as it is known."""
+    mean, error = posterior(search)(np.stack([z, than]))
+    worth = mean[:, 0] + DOUBT * error[:, 0]
+    return bool(worth[0] < worth[1])
+
+
 class Hope:
     """The chance that so many fresh samples certify a point, all limits together, as a normal quantile: how far it is above
     the one that is wanted. A limit with room to spare takes nothing of it from the others."""

@@ -14,7 +14,7 @@ from pcces.blackbox.models.quadratic import local_model
 from pcces.blackbox.state import Answer, Measured, RunState, Test
 from pcces.core import algorithm
 from pcces.core.bounds import plausible_deviation
-from pcces.core.certificate import COUNTED, LEAST, Column, joined, judge
+from pcces.core.certificate import COUNTED, LEAST, Column, Judgement, joined, judge
 from pcces.core.estimation import MANY, estimate, pool
 from pcces.core.plans import mean_width, passable
 
@@ -43,6 +43,8 @@ def next_candidate(search: Search) -> bool:
         z = candidate.best(search, state.budget.left)
     elif aimed and search.archive is not None and not failed:
         z = _corrected(search)
+    if test.kept and (z is None or _tested(search, z) or not candidate.better(search, z, test.answer.x)):
+        return True
     if z is None or _tested(search, z):
         z = _fallback(search)
     if not test.candidates:
@@ -120,7 +122,8 @@ def ask(search: Search) -> Batch:
     state, test = search.state, search.state.test
     left = state.budget.left
     if search.needs_samples:
-        wanted = left if len(test.samples) or left < 2 * LEAST else max(left // 3, LEAST)
+        at_once = len(test.samples) > 0 or test.kept or left < 2 * LEAST
+        wanted = left if at_once else max(left // 3, LEAST)
     else:
         wanted = search.reserve()
     return repeated(search, test.candidates[-1], wanted)
@@ -153,32 +156,34 @@ def tell(search: Search, batch: Batch, outputs: np.ndarray) -> bool:
     each = error / limits.claims(search)
     rate, verdict = missing.failure_rate(search, each), judge(samples[:, 1:], known, each)
     allowed = search.options.failure_limit
-    test.holds = verdict.holds and (rate is None or allowed is None or rate <= allowed)
+    holds = verdict.holds and (rate is None or allowed is None or rate <= allowed)
+    test.holds = holds or test.kept
     test.memory = verdict.memory
+    answer = _answer(search, known, verdict, rate)
+    latest = test.answer.samples == 0 or np.array_equal(test.answer.x, answer.x)
     # Of several candidates the least violating is the answer, unless one holds.
-    excess = _excess(known, samples[:, 1:])
-    broken = float(np.max(excess, initial=0.0))
-    latest = test.answer.samples == 0 or np.array_equal(test.answer.x, test.candidates[-1])
-    if latest or test.holds or broken < test.answer.broken:
-        limited = excess + np.array([column.limit.at_most for column in known])
-        values = np.append(search.options.objective.estimate(samples[:, 0]), limited)
-        methods = joined(verdict.methods)
-        test.answer = Answer(
-            test.candidates[-1],
-            samples.mean(0),
-            len(samples),
-            verdict.bounds,
-            methods,
-            values,
-            broken,
-            test.failed,
-            rate,
-        )
+    if holds or (not test.kept and (latest or answer.broken < test.answer.broken)):
+        test.answer = answer
+    if holds and search.few and not test.kept and not without_noise:
+        test.kept = True  # what is left of the budget is for a bolder one
+        return next_candidate(search)
     if test.holds or (without_noise and not search.needs_samples):
         return True
     if state.budget.left < LEAST or not promising(search, samples):
         return next_candidate(search)
     return False
+
+
+def _answer(search: Search, known: list[Column], verdict: Judgement, rate: float | None) -> Answer:
+    """The candidate, with what its fresh samples say."""
+    test = search.state.test
+    excess = _excess(known, test.samples[:, 1:])
+    limited = excess + np.array([column.limit.at_most for column in known])
+    values = np.append(search.options.objective.estimate(test.samples[:, 0]), limited)
+    return Answer(
+        test.candidates[-1], test.samples.mean(0), len(test.samples), verdict.bounds, joined(verdict.methods), values,
+        float(np.max(excess, initial=0.0)), test.failed, rate,
+    )  # fmt: skip
 
 
 def _known(search: Search) -> list[Column]:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 Ranges = tuple[tuple[float, float], ...]
 CHANCE = 0.8  # that the certificate succeeds, if the constraints keep the margin
 FEW_CHANCE = 0.95  # likewise, where there are too few for many candidates
+BOLD_CHANCE = 0.6  # likewise, where another candidate holds already
 FIRST_LOOK = 0.2  # of the error probability that is left, for a look that need not be the last
 CARE = 1.0  # standard errors added to constraint_z for tails: of many points the one that looks best is lucky, and tails are noisy
 OWN = 10  # evaluations of a point that say as much about its own noise as all others do
@@ -131,7 +132,9 @@ def widths(search: Search, samples: int) -> tuple[np.ndarray, np.ndarray]:
     """How far below zero the constraints have to be for the median certificate on so many samples, and the standard
     deviations of one of them then."""
     known = columns(search)
-    first = error_of_look(search, False) if samples >= 2 * LEAST and not len(search.state.test.samples) else 0.0
+    test = search.state.test
+    two = samples >= 2 * LEAST and not len(test.samples) and not test.kept
+    first = error_of_look(search, False) if two else 0.0
     left = error_of_look(search, True) - first or 1 - search.confidence  # nothing is left when all is over
     look, n = left / claims(search), max(samples, 2)
     each = CHANCE ** (1 / max(len(known), 1))
@@ -147,7 +150,7 @@ def luck(search: Search) -> float:
 
 def chance(search: Search) -> float:
     """That the certificate is to succeed with, if the constraints keep the margin."""
-    return FEW_CHANCE if search.few else CHANCE
+    return BOLD_CHANCE if search.state.test.kept else FEW_CHANCE if search.few else CHANCE
 
 
 def _width(search: Search, j: int, known: Column, n: int, error: float, chance: float) -> tuple[float, float]:

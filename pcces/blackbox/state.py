@@ -185,6 +185,7 @@ class Test:
     spent: float = 0.0  # of the error probability
     answer: Answer = field(default_factory=Answer)
     holds: bool = False
+    kept: bool = False  # the answer holds, and what is tested now is a bolder one
 
 
 @dataclass(eq=False)
@@ -298,7 +299,7 @@ IN_FILES = {
     "x_trial": "trial.x", "trial": "trial.point.estimate", "trial_row": "trial.point.row",
     "trial_samples": "trial.samples", "incumbent_samples": "trial.incumbent_samples",
     "expected": "trial.expected", "doubt": "trial.doubt", "kind": "trial.kind", "d": "trial.d", "weights": "trial.weights", "directions": "trial.directions",
-    "candidates": "test.candidates", "certificate_samples": "test.samples", "looks": "test.looks", "holds": "test.holds",
+    "candidates": "test.candidates", "certificate_samples": "test.samples", "looks": "test.looks", "holds": "test.holds", "kept": "test.kept",
     "answer": "test.answer.x", "answer_mean": "test.answer.mean", "answer_samples": "test.answer.samples",
     "bounds": "test.answer.bounds", "method": "test.answer.methods", "answer_values": "test.answer.values",
     "answer_broken": "test.answer.broken", "test_failed": "test.failed",
