@@ -132,9 +132,7 @@ def widths(search: Search, samples: int) -> tuple[np.ndarray, np.ndarray]:
     """How far below zero the constraints have to be for the median certificate on so many samples, and the standard
     deviations of one of them then."""
     known = columns(search)
-    test = search.state.test
-    two = samples >= 2 * LEAST and not len(test.samples) and not test.kept
-    first = error_of_look(search, False) if two else 0.0
+    first = error_of_look(search, False) if samples >= 2 * LEAST and not len(search.state.test.samples) else 0.0
     left = error_of_look(search, True) - first or 1 - search.confidence  # nothing is left when all is over
     look, n = left / claims(search), max(samples, 2)
     each = CHANCE ** (1 / max(len(known), 1))
