@@ -379,15 +379,6 @@ def test_the_bound_on_a_cvar(name, level):
         assert np.median(widths) < 0.8 * (theirs - truth)
 
 
-def test_bounds_hold_jointly():
-    rng, runs, error, wrong = np.random.default_rng(1), 2000, 0.1, 0
-    truth = np.array([0.0, 1.0, -5.0, 2.0])
-    columns = [Column()] * 4
-    for _ in range(runs):
-        wrong += bool(np.any(judge(truth + rng.standard_normal((12, 4)), columns, error).bounds < truth))
-    assert no_more_often_than(wrong, runs, error) and wrong > 0.5 * error * runs
-
-
 # -- planning -------------------------------------------------------------------------------------------------------------------
 
 

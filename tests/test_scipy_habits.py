@@ -29,7 +29,7 @@ def test_args_go_to_fun():
         return shifted(x, a) + 0.001 * rng.standard_normal()
 
     res = pcces.minimize(seeded, [0.0, 0.0], args=(0.5,), common_random_numbers=True, max_evaluations=200, rng=0)
-    assert res.x == pytest.approx([0.5, 1.0], abs=0.01)
+    assert res.x == pytest.approx([0.5, 1.0], abs=0.02)  # f is 0.0004 higher there, and its noise is 0.001
 
 
 def test_maxfev_maxiter_and_tol():

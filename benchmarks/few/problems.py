@@ -58,10 +58,10 @@ class Problem:
         return f + noise[0] * abs(self.f_star), np.array(c) + noise[1:]
 
     def gap(self, x: np.ndarray) -> float:
-        return (self.exact(np.asarray(x, dtype=float))[0] - self.f_star) / abs(self.f_star)
+        return float((self.exact(np.asarray(x, dtype=float))[0] - self.f_star) / abs(self.f_star))
 
     def feasible(self, x: np.ndarray) -> bool:
-        return max(self.exact(np.asarray(x, dtype=float))[1]) <= 1e-9
+        return bool(max(self.exact(np.asarray(x, dtype=float))[1]) <= 1e-9)
 
 
 FILE = Path(__file__).with_name("optima.json")

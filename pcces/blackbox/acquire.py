@@ -1,4 +1,4 @@
-"""Where to evaluate next, and what to certify, by Gaussian processes of objective and constraints.
+"""Where to evaluate next, by Gaussian processes of objective and constraints.
 
 Next is the point with the largest expected improvement over x_k, times the probability that it keeps the limits by the margin
 that the certificate will need; where nothing keeps them yet, that probability alone. It is looked for in a box around x_k,
@@ -8,21 +8,24 @@ that the certificate will need; where nothing keeps them yet, that probability a
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy
 
 from pcces.blackbox import limits
 from pcces.blackbox.batch import CLOUD
-from pcces.blackbox.models.gaussian_process import Data, Posterior, fit, tamed
+from pcces.blackbox.models import bends
+from pcces.blackbox.models.gaussian_process import Data, Posterior, fit
 
 if TYPE_CHECKING:
     from pcces.blackbox.models.archive import Archive
     from pcces.blackbox.search import Search
 
-MOST = 250  # evaluated points that the processes know: the nearest to x_k
+MOST = 400  # evaluated points that the processes know: the nearest to x_k
 OFTEN = 1.05  # times the evaluations, and the processes' parameters are looked for anew
+BEND_OFTEN = 1.25  # times the points, and so are the bends of the outputs
 CLOUD_POINTS = 500
 EVERYWHERE = 4  # in so many proposals, one is from anywhere
 LEAST_SIDE = 1e-6
@@ -41,14 +44,36 @@ def learn(search: Search) -> None:
     known = state.theta if state.theta.shape == (r, search.space.n + 2) else None
     if known is not None and made < max(OFTEN * state.fitted, state.fitted + 1):
         return
-    data = _data(search)
-    starts = [None] * r if known is None else list(known)
-    state.theta = np.array([fit(data, j, start, 40 if start is None else 15) for j, start in enumerate(starts)])
+    _fit(search, known)
     state.fitted = made
     if state.noise.present:
         noise = posterior(search).noise
         without = archive.freedom > 0 and archive.within == 0  # repeated evaluations were equal
         state.noise = state.noise._replace(deviation=np.where(without, 0.0, noise))
+
+
+def _fit(search: Search, known: np.ndarray | None) -> None:
+    """Find the processes' parameters; and now and then the bends of the outputs that make these most probable."""
+    state, archive = search.state, search.archive
+    assert archive is not None
+    Y, noise = archive.outputs, state.noise.deviation
+    if known is None or len(state.bends) != Y.shape[1] or len(Y) >= BEND_OFTEN * state.bent:
+        choices = [[bends.NONE, *bends.knees(y, j == 0, float(noise[j]))] for j, y in enumerate(Y.T)]
+        state.bent = len(Y)
+    else:
+        choices = [[(float(origin), float(unit))] for origin, unit in state.bends]
+    rows = _rows(search)
+    theta, chosen = [], []
+    for j, y in enumerate(Y[rows].T):
+        start = None if known is None else known[j]
+        ends: list[tuple[float, int, np.ndarray, tuple[float, float]]] = []
+        for bend in choices[j]:
+            one = _data(search, rows, [(j, bend)])
+            at, loss = fit(one, 0, start, 40 if start is None else 15)
+            ends.append((loss - bends.log_slopes(y, j == 0, bend), len(ends), at, bend))
+        theta.append(min(ends)[2])
+        chosen.append(min(ends)[3])
+    state.theta, state.bends = np.array(theta), np.array(chosen)
 
 
 def posterior(search: Search) -> Posterior:
@@ -58,7 +83,11 @@ def posterior(search: Search) -> Posterior:
     made_of = theta, float(archive.counts.sum()), search.state.run.es.x
     known = search.posterior
     if known is None or any(a is not b for a, b in zip(made_of[::2], known[0][::2])) or made_of[1] != known[0][1]:
-        search.posterior = known = made_of, Posterior(_data(search), theta), _succeeding(archive)
+        bent = (
+            search.state.bends if len(search.state.bends) else np.array([bends.NONE] * len(theta))
+        )  # from an old file
+        data = _data(search, _rows(search), enumerate(bent))
+        search.posterior = known = made_of, Posterior(data, theta), _succeeding(archive)
     return known[1]
 
 
@@ -70,21 +99,28 @@ def _succeeding(archive: Archive) -> Posterior | None:
     points = np.vstack([archive.points[-MOST:], failed])
     k = len(points)
     told = Data(points, (np.arange(k) < k - len(failed))[:, None].astype(float), np.ones(k), np.zeros(1), 0.0)
-    return Posterior(told, fit(told, 0)[None])
+    return Posterior(told, fit(told, 0)[0][None])
 
 
-def _data(search: Search) -> Data:
-    archive, x, n = search.archive, search.state.run.es.x, search.space.n
+def _rows(search: Search) -> np.ndarray:
+    """The evaluated points that the processes know."""
+    archive, x, theta = search.archive, search.state.run.es.x, search.state.theta
     assert archive is not None
-    rows = np.arange(len(archive.points))
-    if len(rows) > MOST:
-        theta = search.state.theta
-        lengths = np.exp(theta[:, :n].mean(0)) if len(theta) else 1.0
-        rows = np.sort(np.argsort((((archive.points - x) / lengths) ** 2).sum(1), kind="stable")[:MOST])
-    outputs = archive.outputs[rows]
-    outputs = np.stack([tamed(y, j == 0) for j, y in enumerate(outputs.T)], axis=1)
-    within = archive.within if archive.freedom else np.zeros(outputs.shape[1])
-    return Data(archive.points[rows], outputs, archive.counts[rows], within, archive.freedom)
+    if len(archive.points) <= MOST:
+        return np.arange(len(archive.points))
+    lengths = np.exp(theta[:, : search.space.n].mean(0)) if len(theta) else 1.0
+    nearest = np.argsort((((archive.points - x) / lengths) ** 2).sum(1), kind="stable")
+    return np.sort(nearest[:MOST])
+
+
+def _data(search: Search, rows: np.ndarray, bent: Iterable[tuple[int, Sequence[float]]]) -> Data:
+    """What the processes of some outputs know, with their bends."""
+    archive, bent = search.archive, list(bent)
+    assert archive is not None
+    outputs = [bends.bent(archive.outputs[rows, j], j == 0, (float(bend[0]), float(bend[1]))) for j, bend in bent]
+    within = archive.within if archive.freedom else np.zeros(archive.outputs.shape[1])
+    columns = [j for j, _ in bent]
+    return Data(archive.points[rows], np.stack(outputs, axis=1), archive.counts[rows], within[columns], archive.freedom)
 
 
 def design(search: Search, count: int, first: int | None = None) -> np.ndarray:
@@ -96,7 +132,7 @@ def design(search: Search, count: int, first: int | None = None) -> np.ndarray:
     for _ in range(40):  # of n dimensions: the root of g^(n+1) = g + 1
         golden = (1 + golden) ** (1 / (n + 1))
     u = (rng.random(n) + np.arange(first + 1, first + count + 1)[:, None] * golden ** -np.arange(1.0, n + 1)) % 1.0
-    low, high = _everywhere(search)
+    low, high = everywhere(search)
     points = low + u * (high - low)
     near = np.arange(first, first + count) % 2 == 1
     x = search.state.run.es.x
@@ -104,7 +140,8 @@ def design(search: Search, count: int, first: int | None = None) -> np.ndarray:
     return search.space.project(points)
 
 
-def _everywhere(search: Search) -> tuple[np.ndarray, np.ndarray]:
+def everywhere(search: Search) -> tuple[np.ndarray, np.ndarray]:
+    """The lower and the upper ends of where points may be; without bounds not too far from x_k."""
     space, x, far = search.space, search.state.run.es.x, FAR * search.options.sigma0
     low = np.where(np.isfinite(space.z_lower), space.z_lower, x - far)
     return low, np.where(np.isfinite(space.z_upper), space.z_upper, x + far)
@@ -112,7 +149,7 @@ def _everywhere(search: Search) -> tuple[np.ndarray, np.ndarray]:
 
 def _box(search: Search, model: Posterior) -> tuple[np.ndarray, np.ndarray]:
     """The trust region."""
-    x, (low, high) = search.state.run.es.x, _everywhere(search)
+    x, (low, high) = search.state.run.es.x, everywhere(search)
     half = np.maximum(float(search.state.run.es.sigma) * model.sides, LEAST_SIDE)
     return np.maximum(x - half, low), np.minimum(x + half, high)
 
@@ -135,8 +172,8 @@ def next_points(search: Search, count: int, pending: np.ndarray | None = None, t
 
 def _best(search: Search, model: Posterior, rng: np.random.Generator, anywhere: bool) -> np.ndarray:
     space = search.space
-    low, high = _everywhere(search) if anywhere else _box(search, model)
-    cloud = _allowed(search, _cloud(search, low, high, rng))
+    low, high = everywhere(search) if anywhere else _box(search, model)
+    cloud = allowed(search, _cloud(search, low, high, rng))
     worth = Worth(search, model)
     values = worth(cloud)
     order = np.argsort(-values)
@@ -163,7 +200,7 @@ def _cloud(search: Search, low: np.ndarray, high: np.ndarray, rng: np.random.Gen
     return np.vstack([wide, near])
 
 
-def _allowed(search: Search, cloud: np.ndarray) -> np.ndarray:
+def allowed(search: Search, cloud: np.ndarray) -> np.ndarray:
     """The points as they would be evaluated: within linear constraints, on the way from x_k, and rounded."""
     space, x = search.space, search.state.run.es.x
     if space.linear:
@@ -243,61 +280,3 @@ def log_improvement(v: np.ndarray) -> np.ndarray:
     mills = math.sqrt(math.pi / 2) * scipy.special.erfcx(large / math.sqrt(2))
     rest = np.where(large > 300, 1 / large**2, 1 - large * mills)
     return np.where(v < 3.0, plain, -0.5 * large**2 - LOG_ROOT + np.log(np.maximum(rest, 1e-300)))
-
-
-def candidate(search: Search) -> np.ndarray | None:
-    """The point to certify: the lowest expected f among points whose limits are expected to be kept with the margin that the
-    remaining fresh samples need; if there is none, the nearest to that."""
-    if search.state.theta.size == 0:
-        return None
-    model, space, x = posterior(search), search.space, search.state.run.es.x
-    samples = search.state.budget.left
-    needed, deviation = limits.widths(search, samples)
-    of_samples, quantile = deviation**2 / max(samples, 2), limits.luck(search)
-    rng = search.streams(CLOUD, search.state.budget.batches + 2**33)
-    low, high = _everywhere(search)
-    clouds = [model.data.points, x[None]]
-    for reach in (0.01, 0.03, 0.1, 0.3):
-        clouds.append(x + reach * model.sides * rng.standard_normal((200, space.n)))
-    cloud = _allowed(search, np.clip(np.vstack(clouds), low, high))
-
-    def short(mean: np.ndarray, error: np.ndarray) -> np.ndarray:
-        return mean[..., 1:] + needed + quantile * np.sqrt(of_samples + error[..., 1:] ** 2)
-
-    mean, error = model(cloud)
-    lacking = np.maximum(short(mean, error), 0).max(1, initial=0.0)
-    succeeding: Posterior | None = search.posterior[2]
-    if succeeding is not None:
-        lacking = lacking + np.where(succeeding(cloud)[0][:, 0] < 0.5, np.ptp(lacking) + 1.0, 0.0)
-    z = cloud[np.lexsort((mean[:, 0], lacking))[0]]
-    if space.linear or space.rounds or succeeding is not None:
-        return space.project(z)
-
-    def f(at: np.ndarray) -> tuple[float, np.ndarray]:
-        m, _, d, _ = model.slopes(at)
-        return float(m[0]) / unit, d[0] / unit
-
-    def c(at: np.ndarray) -> np.ndarray:
-        m, e, _, _ = model.slopes(at)
-        return -short(m, e) / units
-
-    def dc(at: np.ndarray) -> np.ndarray:
-        _, e, d, de = model.slopes(at)
-        along = quantile * e[1:] / np.sqrt(of_samples + e[1:] ** 2 + 1e-300)
-        return -(d[1:] + along[:, None] * de[1:]) / units[:, None]
-
-    unit = max(float(np.ptp(mean[:, 0])), 1e-300)
-    units = np.maximum(model.noise[1:], 1e-12) + 0.1 * np.ptp(mean[:, 1:], axis=0) + 1e-300
-    box = 0.5 * model.sides
-    kept: Any = {"type": "ineq", "fun": c, "jac": dc}
-    end = scipy.optimize.minimize(
-        f, z, jac=True, method="SLSQP", bounds=list(zip(np.maximum(z - box, low), np.minimum(z + box, high))),
-        constraints=kept, options={"maxiter": 30},
-    )  # fmt: skip
-    if not np.all(np.isfinite(end.x)):
-        return space.project(z)
-    at = space.project(end.x)
-    m, e = model(np.stack([z, at]))
-    lack = np.maximum(short(m, e), 0).max(1)
-    better = (lack[1] > 1e-9 and lack[1] < lack[0]) or (lack[1] <= 1e-9 + lack[0] and m[1, 0] < m[0, 0])
-    return at if better else space.project(z)

@@ -149,7 +149,7 @@ class Surroundings:
         """The processes."""
         data, r = self._data, self._data.outputs.shape[1]
         starts = list(self.theta) if self.theta.shape == (r, len(self.z) + 2) else [None] * r
-        return Posterior(data, np.array([fit(data, j, start) for j, start in enumerate(starts)]))
+        return Posterior(data, np.array([fit(data, j, start)[0] for j, start in enumerate(starts)]))
 
     @cached_property
     def values(self) -> tuple[np.ndarray, np.ndarray]:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pcces.blackbox import acquire, caution, independence, limits, missing
+from pcces.blackbox import acquire, candidate, caution, independence, limits, missing
 from pcces.blackbox.batch import Batch, repeated
 from pcces.blackbox.models.quadratic import local_model
 from pcces.blackbox.state import Answer, Measured, RunState, Test
 from pcces.core import algorithm
 from pcces.core.bounds import plausible_deviation
-from pcces.core.certificate import COUNTED, LEAST, Column, joined, judge
+from pcces.core.certificate import COUNTED, LEAST, Column, Judgement, joined, judge
 from pcces.core.estimation import MANY, estimate, pool
 from pcces.core.plans import mean_width, passable
 
@@ -40,9 +40,11 @@ def next_candidate(search: Search) -> bool:
         _take_in(search)
     aimed = state.noise.present and state.constraints.number > 0
     if aimed and search.few:
-        z = acquire.candidate(search)
+        z = candidate.best(search, state.budget.left)
     elif aimed and search.archive is not None and not failed:
         z = _corrected(search)
+    if test.kept and (z is None or _tested(search, z) or not candidate.better(search, z, test.answer.x)):
+        return True
     if z is None or _tested(search, z):
         z = _fallback(search)
     if not test.candidates:
@@ -120,7 +122,8 @@ def ask(search: Search) -> Batch:
     state, test = search.state, search.state.test
     left = state.budget.left
     if search.needs_samples:
-        wanted = left if len(test.samples) or left < 2 * LEAST else max(left // 3, LEAST)
+        at_once = len(test.samples) > 0 or test.kept or left < 2 * LEAST
+        wanted = left if at_once else max(left // 3, LEAST)
     else:
         wanted = search.reserve()
     return repeated(search, test.candidates[-1], wanted)
@@ -150,35 +153,37 @@ def tell(search: Search, batch: Batch, outputs: np.ndarray) -> bool:
     last = state.budget.left < LEAST or (without_noise and not search.needs_samples)
     error = limits.error_of_look(search, last)
     test.spent += error / (1 - search.confidence)
-    rate = missing.failure_rate(search, error / limits.shared_by(search))
-    verdict = judge(samples[:, 1:], known, error if rate is None else error * len(known) / limits.shared_by(search))
+    each = error / limits.claims(search)
+    rate, verdict = missing.failure_rate(search, each), judge(samples[:, 1:], known, each)
     allowed = search.options.failure_limit
-    test.holds = verdict.holds and (rate is None or allowed is None or rate <= allowed)
+    holds = verdict.holds and (rate is None or allowed is None or rate <= allowed)
+    test.holds = holds or test.kept
     test.memory = verdict.memory
-    # If no candidate holds, the answer is the one with the smallest violation.
-    excess = _excess(known, samples[:, 1:])
-    broken = float(np.max(excess, initial=0.0))
-    latest = test.answer.samples == 0 or np.array_equal(test.answer.x, test.candidates[-1])
-    if latest or test.holds or broken < test.answer.broken:
-        limited = excess + np.array([column.limit.at_most for column in known])
-        values = np.append(search.options.objective.estimate(samples[:, 0]), limited)
-        methods = joined(verdict.methods)
-        test.answer = Answer(
-            test.candidates[-1],
-            samples.mean(0),
-            len(samples),
-            verdict.bounds,
-            methods,
-            values,
-            broken,
-            test.failed,
-            rate,
-        )
+    answer = _answer(search, known, verdict, rate)
+    latest = test.answer.samples == 0 or np.array_equal(test.answer.x, answer.x)
+    # Of several candidates the least violating is the answer, unless one holds.
+    if holds or (not test.kept and (latest or answer.broken < test.answer.broken)):
+        test.answer = answer
+    if holds and search.few and not test.kept and not without_noise:
+        test.kept = True  # what is left of the budget is for a bolder one
+        return next_candidate(search)
     if test.holds or (without_noise and not search.needs_samples):
         return True
     if state.budget.left < LEAST or not promising(search, samples):
         return next_candidate(search)
     return False
+
+
+def _answer(search: Search, known: list[Column], verdict: Judgement, rate: float | None) -> Answer:
+    """The candidate, with what its fresh samples say."""
+    test = search.state.test
+    excess = _excess(known, test.samples[:, 1:])
+    limited = excess + np.array([column.limit.at_most for column in known])
+    values = np.append(search.options.objective.estimate(test.samples[:, 0]), limited)
+    return Answer(
+        test.candidates[-1], test.samples.mean(0), len(test.samples), verdict.bounds, joined(verdict.methods), values,
+        float(np.max(excess, initial=0.0)), test.failed, rate,
+    )  # fmt: skip
 
 
 def _known(search: Search) -> list[Column]:
@@ -225,7 +230,7 @@ def _promising(search: Search, known: list[Column], c: np.ndarray, luck: float =
     """Whether this candidate would probably hold if the remaining budget were spent on it, and the samples to come were worse
     than those so far by this many standard errors."""
     have, left = len(c), search.state.budget.left
-    error = limits.error_of_look(search, True) / limits.shared_by(search)
+    error = limits.error_of_look(search, True) / limits.claims(search)
     allowed, failed = search.options.failure_limit, search.state.test.failed
     if allowed is not None and failed > passable(allowed, failed + have + left, error):
         return False

@@ -37,7 +37,7 @@ MEMORY = {
     "test_failed": _count, "answer_failed": _count, "failure_rate": PART, "constraints": _row, "noisy": FLAG,
     "jump": _at_least_zero, "surprise": FLAG, "boolean": FLAG, "over": _count, "run_start": _count, "incumbent_row": _row,
     "trial_row": _row, "few": FLAG, "fitted": _count, "spread_floor": _at_least_zero, "stalls": _count,
-    "progress_f": ANY_NUMBER, "kind": TEXT, "looks": _count, "holds": FLAG, "answer_samples": _count, "method": TEXT,
+    "progress_f": ANY_NUMBER, "kind": TEXT, "looks": _count, "holds": FLAG, "kept": FLAG, "answer_samples": _count, "method": TEXT,
     "answer_broken": ANY_NUMBER, "spent": PART,
     "f_scale": Kind("a positive number", lambda v: NUMBER.fits(v) and v > 0),
 }  # fmt: skip

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 Ranges = tuple[tuple[float, float], ...]
 CHANCE = 0.8  # that the certificate succeeds, if the constraints keep the margin
 FEW_CHANCE = 0.95  # likewise, where there are too few for many candidates
+BOLD_CHANCE = 0.6  # likewise, where another candidate holds already
 FIRST_LOOK = 0.2  # of the error probability that is left, for a look that need not be the last
 CARE = 1.0  # standard errors added to constraint_z for tails: estimates of tails are noisy, and the point that looks best was lucky
 OWN = 10  # evaluations of a point that say as much about its own noise as all others do
@@ -133,19 +134,23 @@ def widths(search: Search, samples: int) -> tuple[np.ndarray, np.ndarray]:
     """How far below zero the constraints have to be so that half of all certificates on this many samples hold, and the
     standard deviations of a sample there."""
     known = columns(search)
-    left = (
-        error_of_look(search, True) - error_of_look(search, False) or 1 - search.confidence
-    )  # nothing is left when all is over
-    look, n = left / shared_by(search), max(samples, 2)
-    chance = CHANCE ** (1 / max(len(known), 1))
-    pairs = [_width(search, j, column, n, look, chance) for j, column in enumerate(known)]
+    first = error_of_look(search, False) if samples >= 2 * LEAST and not len(search.state.test.samples) else 0.0
+    left = error_of_look(search, True) - first or 1 - search.confidence  # nothing is left when all is over
+    look, n = left / claims(search), max(samples, 2)
+    each = CHANCE ** (1 / max(len(known), 1))
+    pairs = [_width(search, j, column, n, look, each) for j, column in enumerate(known)]
     needed, deviation = np.array(pairs).reshape(-1, 2).T
     return needed, deviation
 
 
 def luck(search: Search) -> float:
     """How many standard errors lie between the median certificate and four of five, for all constraints together."""
-    return float(spare(np.ones(max(len(columns(search)), 1)), FEW_CHANCE if search.few else CHANCE)[0])
+    return float(spare(np.ones(max(len(columns(search)), 1)), chance(search))[0])
+
+
+def chance(search: Search) -> float:
+    """That the certificate is to succeed with, if the constraints keep the margin."""
+    return BOLD_CHANCE if search.state.test.kept else FEW_CHANCE if search.few else CHANCE
 
 
 def _width(search: Search, j: int, known: Column, n: int, error: float, chance: float) -> tuple[float, float]:
@@ -196,10 +201,10 @@ def error_of_look(search: Search, last: bool) -> float:
     return left if last else FIRST_LOOK * left
 
 
-def shared_by(search: Search) -> int:
-    """How many bounds share the error probability: one for each limit, and one for the failure rate where failures are missing
-    values."""
-    return max(len(columns(search)) + search.options.missing, 1)
+def claims(search: Search) -> int:
+    """How many claims share the error probability: that all limits hold is one, and where failures are missing values, how
+    often evaluations fail is another."""
+    return 1 + (search.options.missing and len(columns(search)) > 0)
 
 
 def by_shape(known: Column) -> bool:

@@ -185,6 +185,7 @@ class Test:
     spent: float = 0.0  # of the error probability
     answer: Answer = field(default_factory=Answer)
     holds: bool = False
+    kept: bool = False  # the answer holds, and what is tested now is a bolder one
 
 
 @dataclass(eq=False)
@@ -214,6 +215,8 @@ class SearchState:
     few: bool = False  # Gaussian processes propose
     theta: np.ndarray = field(default_factory=_no_rows)  # parameters of the Gaussian processes (1 + r, n + 2)
     fitted: int = 0  # evaluations they were found from
+    bends: np.ndarray = field(default_factory=_no_rows)  # (1 + r, 2) from where on outputs are bent for them
+    bent: int = 0  # points these were chosen from
     trial: Trial = field(default_factory=Trial)
     ends: list[End] = field(default_factory=list)
     test: Test = field(default_factory=Test)
@@ -291,12 +294,12 @@ IN_FILES = {
     "boolean": "seen.boolean", "over": "seen.over", "worst": "seen.worst",
     "state": "run.es", "strategy": "run.strategy", "run_start": "run.start",
     "origin": "origin", "from_data": "from_data", "starts": "starts", "given": "given", "missed": "missed", "first": "first", "incumbent": "run.incumbent.estimate", "incumbent_row": "run.incumbent.row",
-    "few": "few", "theta": "theta", "fitted": "fitted", "multipliers": "run.multipliers", "wins": "run.wins", "spread_floor": "run.spread_floor",
+    "few": "few", "theta": "theta", "fitted": "fitted", "bends": "bends", "bent": "bent", "multipliers": "run.multipliers", "wins": "run.wins", "spread_floor": "run.spread_floor",
     "stalls": "run.stalls", "progress_f": "run.progress_f",
     "x_trial": "trial.x", "trial": "trial.point.estimate", "trial_row": "trial.point.row",
     "trial_samples": "trial.samples", "incumbent_samples": "trial.incumbent_samples",
     "expected": "trial.expected", "doubt": "trial.doubt", "kind": "trial.kind", "d": "trial.d", "weights": "trial.weights", "directions": "trial.directions",
-    "candidates": "test.candidates", "certificate_samples": "test.samples", "looks": "test.looks", "holds": "test.holds",
+    "candidates": "test.candidates", "certificate_samples": "test.samples", "looks": "test.looks", "holds": "test.holds", "kept": "test.kept",
     "answer": "test.answer.x", "answer_mean": "test.answer.mean", "answer_samples": "test.answer.samples",
     "bounds": "test.answer.bounds", "method": "test.answer.methods", "answer_values": "test.answer.values",
     "answer_broken": "test.answer.broken", "test_failed": "test.failed",

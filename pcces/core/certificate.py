@@ -1,7 +1,11 @@
 """The final word on feasibility, from fresh samples.
 
-A certificate says: with the given joint confidence, over all limits and over everything that was tested on the way, the
-returned point keeps every limit. Its grade says what that rests on:
+A certificate says: with the given confidence, over everything that was tested on the way, the returned point keeps every limit.
+Each limit is tested at the whole error probability. That is enough: the claim is only false if some limit is broken, and then
+that limit's own bound has to be wrong, however the others came out (an intersection-union test, Berger 1982). The upper
+bounds hold with this confidence each by itself, not all at once.
+
+Its grade says what it rests on:
 
 - *guaranteed*: a finite-sample bound that needs only what the user stated (a range, 0/1 outcomes, or that there is no noise),
   and samples that do not depend on each other;
@@ -65,7 +69,7 @@ class Certificate:
     confidence: float
     upper_bounds: tuple[
         float, ...
-    ]  # joint upper confidence bounds, of what is limited less its limit: at most 0 passes
+    ]  # upper confidence bounds, each by itself, of what is limited less its limit: at most 0 passes
     samples: int  # fresh evaluations of the returned point
     method: str  # how the bounds were found, by the names in ASSUMED; several are joined by commas
     tested: int = 1  # candidates that were put to the test, this one included
@@ -74,7 +78,7 @@ class Certificate:
     # Where failed evaluations are missing values, of which nothing else is claimed:
     failed: int = 0  # fresh evaluations that failed; `samples` does not count them
     failure_rate: float | None = (
-        None  # joint upper confidence bound on how often they do; None: a failure breaks the limits
+        None  # upper confidence bound on how often they do, joint with the claim; None: a failure breaks the limits
     )
     failure_limit: float | None = None  # the largest failure rate allowed
 
@@ -284,13 +288,14 @@ class Judgement(NamedTuple):
 
 
 def judge(samples: np.ndarray, columns: Sequence[Column], error: float) -> Judgement:
-    """Upper bounds on what is limited, jointly wrong with probability `error`, from fresh samples (n, r) less the origins.
+    """Upper bounds on what is limited, each wrong with probability `error`, from fresh samples (n, r) less the origins. That all
+    are at most zero although some limit is broken is no likelier: that limit's bound is wrong then.
 
     >>> x = np.random.default_rng(0).normal(-1.0, 1.0, (100, 1))
     >>> judge(x, [Column()], 0.05).methods, judge(x, [Column(range=(-9, 9))], 0.05).methods
     (('t',), ('betting',))
     """
-    each, alarm = error / max(len(columns), 1), upper.ALARM / max(len(columns), 1)
+    alarm = upper.ALARM / max(len(columns), 1)
     bounds, methods = np.full(len(columns), math.inf), [""] * len(columns)
     memory = np.ones(len(columns))
     betting: list[tuple[int, np.ndarray, tuple[float, float]]] = []
@@ -303,7 +308,7 @@ def judge(samples: np.ndarray, columns: Sequence[Column], error: float) -> Judge
         memory[j] = min(ratio, max(len(x) / UNENDING, column.memory))
         effective = None if ratio == 1 else len(x) / ratio
         if column.limit.kind in COUNTED:
-            bounds[j], methods[j] = _counted(x, column, each, effective)
+            bounds[j], methods[j] = _counted(x, column, error, effective)
             continue
         y, known = column.rows(x, column.level)
         range_ = None if at_the_ends(known) else known.range
@@ -312,11 +317,11 @@ def judge(samples: np.ndarray, columns: Sequence[Column], error: float) -> Judge
         if range_ is not None and effective is None:
             bounds[j], methods[j] = -math.inf, "betting"
         else:
-            bounds[j], methods[j] = _mean(y, known, each, effective)
+            bounds[j], methods[j] = _mean(y, known, error, effective)
     for size in {len(y) for _, y, _ in betting}:
         js, ys, ranges = zip(*(part for part in betting if len(part[1]) == size))
         low, high = np.array(ranges, dtype=float).T
-        bound = upper.betting_bound(np.column_stack(ys), each, low, high, at=np.zeros(len(js)))
+        bound = upper.betting_bound(np.column_stack(ys), error, low, high, at=np.zeros(len(js)))
         bounds[list(js)] = np.maximum(bounds[list(js)], bound)  # dependence makes no bound tighter
     return Judgement(bounds, tuple(methods), memory)
 

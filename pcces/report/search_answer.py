@@ -55,7 +55,7 @@ def certified(result: Any) -> Section:
     if result.running:
         return Table("The certificate", ["", ""], [["grade", "none yet: the search goes on"]])
     grade = Marked(c.grade, c.guaranteed) if c.guaranteed or not c.holds else c.grade
-    rows: list[list[Cell]] = [["grade", grade], ["confidence, all limits together", f"{100 * c.confidence:g} %"]]
+    rows: list[list[Cell]] = [["grade", grade], ["confidence that all limits hold", f"{100 * c.confidence:g} %"]]
     rows += [["fresh samples of the answer", c.samples], ["bound", c.method], ["points tested", c.tested]]
     if c.failure_rate is not None:
         failed = f"{c.failed} of {c.samples + c.failed} fresh ones; at most {100 * c.failure_rate:.2g} %"

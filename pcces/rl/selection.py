@@ -55,9 +55,8 @@ class Prospect:
     def foresee(self, problem: Problem, episodes: int, error: float) -> Prospect:
         """With the chances worked out."""
         known = columns(problem, self.limits, self.deviation, self.levels)
-        share = error / max(len(known), 1)
         for n in (episodes * factor for factor in LONGER):
-            width = np.array([mean_width(column, n, share)[0] for column in known])
+            width = np.array([mean_width(column, n, error)[0] for column in known])
             unsure = np.maximum(np.sqrt(self.error[1:] ** 2 + self.deviation**2 / n), 1e-12)
             with np.errstate(invalid="ignore"):
                 each = scipy.special.ndtr(-(self.mean[1:] + width) / unsure)

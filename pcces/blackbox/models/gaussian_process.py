@@ -17,8 +17,8 @@ SIZE_SPREAD = 1.5
 NOISE, NOISE_SPREAD = -4.0, 2.0  # of the logarithm of the noise's variance, for data with variance 1
 FLOOR = 1e-7  # under the noise's variance: of what varies by rounding only
 MEAN = 4.0  # variance of the unknown mean
+LINEAR = 0.5  # and of the slopes of an unknown trend
 SQRT5 = math.sqrt(5.0)
-HEAVY = 6.0  # an output with values farther away than this many times its usual size has heavy tails
 
 
 class Data(NamedTuple):
@@ -38,31 +38,6 @@ def prior(n: int) -> tuple[np.ndarray, np.ndarray]:
     return mean, np.concatenate([np.full(n, LENGTH_SPREAD), [SIZE_SPREAD, NOISE_SPREAD]])
 
 
-def tamed(y: np.ndarray, objective: bool) -> np.ndarray:
-    """An output without heavy tails: as it is where it matters (low values of an objective, a constraint near zero), and
-    growing as a logarithm far from there.
-
-    >>> tamed(np.array([-1.0, 0.0, 1.0, 2.0, 1e9]), objective=True).round(1)
-    array([-1. ,  0. ,  1. ,  2. , 43.1])
-    """
-    if objective:
-        middle = float(np.median(y))
-        unit = max(middle - float(y.min()), float(np.quantile(y, 0.75)) - middle) or _least(y - middle)
-        far = (y - middle) / unit
-        if far.max(initial=0.0) <= HEAVY:
-            return y
-        return np.where(far > 1, middle + unit * (1 + np.log(np.maximum(far, 1.0))), y)
-    unit = 2 * float(np.median(np.abs(y))) or _least(np.abs(y))
-    far = np.abs(y) / unit
-    if far.max(initial=0.0) <= HEAVY:
-        return y
-    return np.where(far > 1, np.sign(y) * unit * (1 + np.log(np.maximum(far, 1.0))), y)
-
-
-def _least(distances: np.ndarray) -> float:
-    return float(np.min(distances[distances > 0], initial=np.inf)) if np.any(distances > 0) else 1.0
-
-
 def _kernel(s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The correlation at scaled distances s, and -5/3 of its slope in s^2: B with d correlation / d s^2 = -B / 10 ."""
     e = np.exp(-s)
@@ -70,16 +45,23 @@ def _kernel(s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return slope + s * s / 3 * e, slope
 
 
-def fit(data: Data, j: int, start: np.ndarray | None = None, steps: int = 30) -> np.ndarray:
-    """The most probable parameters of output j, looked for from `start` and, while that is cheap, from the prior's middle.
+def _trend(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """The covariance of an unknown linear function."""
+    return MEAN + LINEAR * (A @ B.T)
+
+
+def fit(data: Data, j: int, start: np.ndarray | None = None, steps: int = 30) -> tuple[np.ndarray, float]:
+    """The most probable parameters of output j, looked for from `start` and, while that is cheap, from the prior's middle; and
+    minus the logarithm of how probable they are together with the output, but for a constant.
 
     >>> x = np.linspace(0, 1, 12)[:, None]
     >>> data = Data(x, np.sin(6 * x), np.ones(12), np.zeros(1), 0.0)
-    >>> float(np.exp(fit(data, 0)[-1])) < 1e-3
+    >>> float(np.exp(fit(data, 0)[0][-1])) < 1e-3
     True
     """
     n, k = data.points.shape[1], len(data.points)
     middle, spread = prior(n)
+    trend = _trend(data.points, data.points).reshape(-1)
     y, unit = _standardised(data.outputs[:, j])
     first, second = np.triu_indices(k, 1)
     upper, lower = (
@@ -97,7 +79,7 @@ def fit(data: Data, j: int, start: np.ndarray | None = None, steps: int = 30) ->
         covariance = np.empty(k * k)
         covariance[upper] = covariance[lower] = off
         covariance[:: k + 1] = size + noise / data.counts + FLOOR
-        covariance += MEAN
+        covariance += trend
         factor, info = scipy.linalg.lapack.dpotrf(covariance.reshape(k, k), lower=1, overwrite_a=0)
         if info:
             return 1e10, np.zeros(n + 2)
@@ -123,7 +105,8 @@ def fit(data: Data, j: int, start: np.ndarray | None = None, steps: int = 30) ->
         scipy.optimize.minimize(loss, at, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": steps})
         for at in starts
     ]
-    return np.asarray(min(ends, key=lambda end: end.fun).x)
+    best = min(ends, key=lambda end: end.fun)
+    return np.asarray(best.x), float(best.fun) + k * math.log(unit)
 
 
 def _standardised(y: np.ndarray) -> tuple[np.ndarray, float]:
@@ -143,6 +126,8 @@ class _One(NamedTuple):
     inverse: np.ndarray
     centre: float
     unit: float
+    y: np.ndarray  # the output as the process sees it, with mean 0 and deviation 1
+    nugget: np.ndarray  # variances of its rows, beside the process
 
 
 class Posterior:
@@ -150,7 +135,7 @@ class Posterior:
 
     >>> x = np.linspace(0, 1, 9)[:, None]
     >>> data = Data(x, np.cos(3 * x), np.ones(9), np.zeros(1), 0.0)
-    >>> posterior = Posterior(data, np.array([fit(data, 0)]))
+    >>> posterior = Posterior(data, np.array([fit(data, 0)[0]]))
     >>> mean, error = posterior(np.array([[0.55]]))
     >>> bool(abs(mean[0, 0] - np.cos(1.65)) < 0.01), bool(error[0, 0] < 0.05)
     (True, True)
@@ -167,30 +152,50 @@ class Posterior:
     def __call__(self, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Means and standard deviations (q, r) at the rows of Z."""
         means, errors = np.empty((len(Z), len(self.parts))), np.empty((len(Z), len(self.parts)))
+        trend, own = _trend(Z, self.data.points), MEAN + LINEAR * (Z * Z).sum(1)
         for j, part in enumerate(self.parts):
             A = Z / part.lengths
             square = (A * A).sum(1)[:, None] + (part.scaled * part.scaled).sum(1) - 2 * (A @ part.scaled.T)
             correlation, _ = _kernel(SQRT5 * np.sqrt(np.maximum(square, 0.0)))
-            k = part.size * correlation + MEAN
+            k = part.size * correlation + trend
             means[:, j] = part.centre + part.unit * (k @ part.alpha)
-            variance = part.size + MEAN - ((k @ part.inverse) * k).sum(1)
+            variance = part.size + own - ((k @ part.inverse) * k).sum(1)
             errors[:, j] = part.unit * np.sqrt(np.maximum(variance, 1e-10 * part.size))
         return means, errors
+
+    def at_points(self) -> tuple[np.ndarray, np.ndarray]:
+        """Means and standard deviations (k, r) at the points of the data, without another look at the kernel.
+
+        >>> x = np.linspace(0, 1, 9)[:, None]
+        >>> posterior = Posterior(Data(x, np.cos(3 * x), np.ones(9), np.zeros(1), 0.0), np.log([[0.5, 1.0, 0.01]]))
+        >>> bool(np.allclose(posterior.at_points(), posterior(x)))
+        True
+        """
+        pairs = []
+        for part in self.parts:
+            mean = part.y - part.nugget * part.alpha
+            variance = part.nugget * np.maximum(1 - part.nugget * np.diagonal(part.inverse), 0.0)
+            error = np.sqrt(np.maximum(variance, 1e-10 * part.size))
+            pairs.append((part.centre + part.unit * mean, part.unit * error))
+        means, errors = zip(*pairs)
+        return np.stack(means, axis=1), np.stack(errors, axis=1)
 
     def slopes(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Means and standard deviations (r,) at a point, and their gradients (r, n)."""
         n, r = len(z), len(self.parts)
         mean, error, d_mean, d_error = np.empty(r), np.empty(r), np.empty((r, n)), np.empty((r, n))
+        X = self.data.points
+        trend, own = _trend(z[None], X)[0], MEAN + LINEAR * float(z @ z)
         for j, part in enumerate(self.parts):
             away = z / part.lengths - part.scaled
             correlation, slope = _kernel(SQRT5 * np.sqrt((away * away).sum(1)))
-            k = part.size * correlation + MEAN
+            k = part.size * correlation + trend
             weighted = part.inverse @ k
-            variance = max(part.size + MEAN - float(k @ weighted), 1e-10 * part.size)
-            change = (-(5 / 3) * part.size) * slope[:, None] * away / part.lengths  # of k
+            variance = max(part.size + own - float(k @ weighted), 1e-10 * part.size)
+            change = (-(5 / 3) * part.size) * slope[:, None] * away / part.lengths + LINEAR * X  # of k
             mean[j], d_mean[j] = part.centre + part.unit * float(k @ part.alpha), part.unit * (part.alpha @ change)
             error[j] = part.unit * math.sqrt(variance)
-            d_error[j] = -part.unit * (weighted @ change) / math.sqrt(variance)
+            d_error[j] = part.unit * (LINEAR * z - weighted @ change) / math.sqrt(variance)
         return mean, error, d_mean, d_error
 
     def gradients(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -198,7 +203,7 @@ class Posterior:
 
         >>> x = np.linspace(0, 1, 9)[:, None]
         >>> data = Data(x, x**2, np.ones(9), np.zeros(1), 0.0)
-        >>> mean, covariance = Posterior(data, np.array([fit(data, 0)])).gradients(np.array([0.5]))
+        >>> mean, covariance = Posterior(data, np.array([fit(data, 0)[0]])).gradients(np.array([0.5]))
         >>> bool(abs(mean[0, 0] - 1.0) < 0.01), bool(0 <= covariance[0, 0, 0] < 0.01)
         (True, True)
         """
@@ -206,8 +211,8 @@ class Posterior:
         for part in self.parts:
             away = z / part.lengths - part.scaled
             _, slope = _kernel(SQRT5 * np.sqrt((away * away).sum(1)))
-            change = (-(5 / 3) * part.size) * slope[:, None] * away / part.lengths
-            prior_covariance = np.diag((5 / 3) * part.size / part.lengths**2)
+            change = (-(5 / 3) * part.size) * slope[:, None] * away / part.lengths + LINEAR * self.data.points
+            prior_covariance = np.diag((5 / 3) * part.size / part.lengths**2 + LINEAR)
             mean.append(part.unit * (part.alpha @ change))
             covariance.append(part.unit**2 * (prior_covariance - change.T @ part.inverse @ change))
         return np.array(mean), np.array(covariance)
@@ -226,13 +231,15 @@ def _solved(data: Data, j: int, theta: np.ndarray) -> _One:
     y, unit = _standardised(data.outputs[:, j])
     scaled = data.points / lengths
     square = (scaled * scaled).sum(1)[:, None] + (scaled * scaled).sum(1) - 2 * (scaled @ scaled.T)
-    K = size * _kernel(SQRT5 * np.sqrt(np.maximum(square, 0.0)))[0] + MEAN
-    diagonal = size + MEAN + noise / data.counts + FLOOR
+    trend = _trend(data.points, data.points)
+    K = size * _kernel(SQRT5 * np.sqrt(np.maximum(square, 0.0)))[0] + trend
+    diagonal, nugget = size + np.diagonal(trend), noise / data.counts + FLOOR
     for more in (0.0, 1e-6, 1e-4, 1e-2):
-        K.flat[:: k + 1] = diagonal + more * size
+        K.flat[:: k + 1] = diagonal + nugget + more * size
         factor, info = scipy.linalg.lapack.dpotrf(K, lower=1)
         if not info:
             break
     inverse, _ = scipy.linalg.lapack.dpotri(factor, lower=1)
-    inverse = inverse.T + np.tril(inverse, -1)  # LAPACK fills the lower triangle, and leaves zeros above
-    return _One(lengths, size, scaled, inverse @ y, inverse, float(data.outputs[:, j].mean()), unit)
+    inverse = np.tril(inverse) + np.tril(inverse, -1).T
+    centre = float(data.outputs[:, j].mean())
+    return _One(lengths, size, scaled, inverse @ y, inverse, centre, unit, y, nugget + more * size)
