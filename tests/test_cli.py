@@ -295,7 +295,8 @@ def test_render(trained, tmp_path):
 def test_envs():
     done = pcces("envs", cwd=".")
     rows = {line.split()[0]: re.split(r"\s\s+", line) for line in done.stdout.splitlines()}
-    assert set(rows) == {"task", *library.envs.tasks(), *(f"{name}-v0" for name in NAMES), *map(velocity_id, ROBOTS)}
+    ours = {name for name in library.envs.tasks() if type(library.envs.make(name)).__module__.startswith("pcces.")}
+    assert set(rows) == {"task", *ours, *(f"{name}-v0" for name in NAMES), *map(velocity_id, ROBOTS)}
     assert rows["PointGoal1-v0"] == ["PointGoal1-v0", "2 in [-1, 1]", "60", "1000", "cost <= 25", "-1000 to 5000"]
     assert rows["CartSafe-v0"] == ["CartSafe-v0", "2 choices", "4", "300", "off_centre <= 30", "0 to 2000"]
     known = {task["name"]: task for task in json.loads(here("envs", "--json").stdout)["tasks"]}

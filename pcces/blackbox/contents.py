@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pcces.blackbox.options import CMA_DIMENSION
+from pcces.core.certificate import BOUNDS
 from pcces.core.estimation import FARTHEST
 from pcces.support.schema import ANY_NUMBER, FLAG, NAMES, NUMBER, SHARE, TEXT, Kind, check, several, whole
 from pcces.support.text import short
@@ -31,13 +32,17 @@ ARGUMENTS = {
 }  # fmt: skip
 PART = Kind("between 0 and 1", lambda v: NUMBER.fits(v) and 0 <= v <= 1)
 _row, _count, _at_least_zero = whole(-1), whole(0, MANY), Kind("at least 0", lambda v: NUMBER.fits(v) and v >= 0)
+EARLIER = "exact"  # a bound's name in files of an earlier version
+_BOUNDS = Kind(
+    "names of bounds", lambda v: isinstance(v, str) and all(name in (*BOUNDS, EARLIER) for name in v.split(", "))
+)
 MEMORY = {
     "phase": Kind(f"one of {', '.join(PHASES)}", lambda v: v in PHASES), "message": TEXT, "converged": FLAG, "batches": _count,
     "evaluations": _count, "failures": _count, "repeated": _count, "from_data": FLAG, "given": _count, "missed": _count,
     "test_failed": _count, "answer_failed": _count, "failure_rate": PART, "constraints": _row, "noisy": FLAG,
     "jump": _at_least_zero, "surprise": FLAG, "boolean": FLAG, "over": _count, "run_start": _count, "incumbent_row": _row,
-    "trial_row": _row, "few": FLAG, "fitted": _count, "spread_floor": _at_least_zero, "stalls": _count,
-    "progress_f": ANY_NUMBER, "kind": TEXT, "looks": _count, "holds": FLAG, "kept": FLAG, "answer_samples": _count, "method": TEXT,
+    "trial_row": _row, "few": FLAG, "fitted": _count, "bent": _count, "spread_floor": _at_least_zero, "stalls": _count,
+    "progress_f": ANY_NUMBER, "kind": TEXT, "looks": _count, "holds": FLAG, "kept": FLAG, "answer_samples": _count, "method": _BOUNDS,
     "answer_broken": ANY_NUMBER, "spent": PART,
     "f_scale": Kind("a positive number", lambda v: NUMBER.fits(v) and v > 0),
 }  # fmt: skip
@@ -53,7 +58,7 @@ _ESTIMATES = {
 ARRAYS: dict[str, tuple[str, str]] = _ESTIMATES | {
     "x0": ("f", "s|J s"), "origin": ("f", "n|0"), "starts": ("f", "K n|0 0|0"), "equal": ("i", "E"), "noise": ("f", "w"), "jump": ("f", "w|."), "residuals": ("f", "R w|0 0"),
     "low": ("f", "r"), "high": ("f", "r"), "worst": ("f", "r"), "between": ("b", "r"), "state.x": ("f", "n"), "state.sigma": ("f", "."),
-    "state.sigma_es": ("f", "."), "state.k": ("i", "."), "state.successes": ("i", "."), "theta": ("f", "w t|0 0"),
+    "state.sigma_es": ("f", "."), "state.k": ("i", "."), "state.successes": ("i", "."), "theta": ("f", "w t|0 0"), "bends": ("f", "w 2|0 0"),
     "multipliers": ("f", "r"), "wins": ("f", "4"), "x_trial": ("f", "n|0"), "trial_samples": ("f", "T w|0 0"),
     "incumbent_samples": ("f", "I w|0 0"), "expected": ("f", "2 w|0 0"), "doubt": ("f", "2 w|0 0"), "d": ("f", "n|0"),
     "weights": ("f", "P"), "directions": ("f", "P n"), "certificate_samples": ("f", "S w|0 0"), "answer": ("f", "n|0"),
@@ -238,6 +243,9 @@ def _check_together(arrays: Arrays, memory: Mapping[str, Any], archived: int) ->
     for name in needs:
         if name not in arrays or (arrays[name].size == 0 and not (name == "bounds" and w == 1)):
             raise ValueError(f"it lacks {name}, which the phase {phase} goes on from")
+    bends = arrays.get("bends", np.zeros((0, 2)))
+    if bends.size and not (np.isfinite(bends[:, 0]) & (bends[:, 1] > 0)).all():
+        raise ValueError("bends holds origins that are not finite, or units that are not positive")
     if memory.get("few") and memory.get("f_scale") and archived and not arrays.get("theta", np.zeros(0)).size:
         raise ValueError("it lacks theta, the parameters of its Gaussian processes")
 
