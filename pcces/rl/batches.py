@@ -65,18 +65,42 @@ class BatchLearner(NamedTuple):
     normalizer: Normalizer
     known: IncumbentEstimate
     prices: Prices
+    lane: Any = 0.0
+
+
+LANE_NAMES: list = []
+LANE_KEYS = None
+LANE_VALUES = None
+
+
+class Lane:
+    def __init__(self, settings, row):
+        self.settings, self.row = settings, row
+
+    def __getattr__(self, name):
+        if name in LANE_NAMES:
+            return self.row[LANE_NAMES.index(name)]
+        return getattr(self.settings, name)
+
+
+def lane_of(key):
+    data = jax.random.key_data(key)
+    same = (LANE_KEYS == data).all(-1)
+    return LANE_VALUES[jnp.argmax(same)]
 
 
 def program(arena: Any, settings: Settings) -> Program:
     """PCCES in this arena."""
     task, policy, problem = arena.task, arena.policy, arena.problem
-    net = network(task.observation_size, settings)
+    from pcces.rl.critics import PREV
+    net = network(task.observation_size + (1 + len(problem.cost_names)) * PREV, settings)
 
     def learn(
         learner: BatchLearner, epoch: Epoch, samples: Array, lengths: Array, key: Array
     ) -> tuple[BatchLearner, dict[str, Array]]:
         cut = jnp.mean(lengths >= task.max_steps)
-        return conclude(policy, net, problem, settings, learner, epoch, samples, cut, key)
+        use = Lane(settings, learner.lane) if LANE_NAMES else settings
+        return conclude(policy, net, problem, use, learner, epoch, samples, cut, key)
 
     begin = partial(start, net, problem, settings)
     return epoch_program(arena, settings, begin, learn, lambda learner: (learner.x_trial, learner.es.k))
@@ -86,6 +110,8 @@ def start(
     net: Policy, problem: Problem, settings: Settings, x0: Array, normalizer: Normalizer, key: Array
 ) -> BatchLearner:
     """Before the first iteration, whose trial point is x_0."""
+    lane = lane_of(key) if LANE_NAMES else jnp.float32(0)
+    first_price = Lane(settings, lane).first_price if LANE_NAMES else settings.first_price
     outputs = 1 + len(problem.names) + 1
     zeros = jnp.zeros(outputs)
     critics = init_critics(net, 1 + len(problem.cost_names), settings, jax.random.fold_in(key, 1))
@@ -96,7 +122,8 @@ def start(
         critics,
         normalizer,
         IncumbentEstimate(zeros, zeros, zeros, zeros),
-        Prices(zeros[1:], zeros[1:]),
+        Prices(zeros[1:] + first_price, zeros[1:] + first_price),
+        lane,
     )
 
 
@@ -134,10 +161,15 @@ def conclude(
     prices = repriced(learner.prices, known, settings)
 
     # Steps 1 to 3 of the next iteration: where should it go from here?
-    value = values(net, learner.critics, epoch.observations)
+    from pcces.rl.critics import view, PREV
+    value = values(net, learner.critics, view(epoch))
     # f is not discounted. What lies beyond a cut has to be, or there would be no end to it; where episodes end, nothing has.
-    discount = 1 - (1 - settings.discount) * cut
-    advantage = advantages(epoch.signals, value, epoch.played, epoch.going, discount, settings.gae)
+    r = len(problem.cost_names)
+    discount = jnp.stack([jnp.asarray(settings.discount)] + [jnp.asarray(settings.cost_discount)] * r)[:, None, None]
+    discount = 1 - (1 - discount) * cut
+    gae = jnp.stack([jnp.asarray(settings.gae)] + [jnp.asarray(settings.cost_gae)] * r)[:, None, None]
+    gae = settings.gae_ended + (gae - settings.gae_ended) * cut
+    advantage = advantages(epoch.signals, value, epoch.played, epoch.going, discount, gae)
     priced, bonus = objective(problem, settings, advantage, epoch, prices)
     did = acted(policy, learner.x_trial, epoch)
     moved, adam, own = improve(policy, settings, decided.x, learner.adam, did, priced, decided.k - 1, learn_key, bonus)
@@ -149,7 +181,9 @@ def conclude(
     if settings.normalise:
         x, x_trial = (carry_over(policy, y, learner.normalizer, normalizer) for y in (decided.x, x_trial))
         decided = decided._replace(x=x)
-        carried = jax.vmap(lambda w: carry_over(net, w, learner.normalizer, normalizer))(critics.weights)
+        extra = (1 + len(problem.cost_names)) * PREV
+        padded = [n._replace(mean=jnp.pad(n.mean, (0, extra)), std=jnp.pad(n.std, (0, extra), constant_values=1.0)) for n in (learner.normalizer, normalizer)]
+        carried = jax.vmap(lambda w: carry_over(net, w, *padded))(critics.weights)
         critics = critics._replace(weights=carried)
     metrics = (
         own
@@ -164,7 +198,7 @@ def conclude(
         }
         | {f"price_{name}": prices.values[i] for i, name in enumerate(problem.cost_names)}
     )
-    return BatchLearner(decided, x_trial, adam, critics, normalizer, known, prices), metrics
+    return BatchLearner(decided, x_trial, adam, critics, normalizer, known, prices, learner.lane), metrics
 
 
 def near_enough(d: Array, kl: Array, settings: Settings) -> Array:
@@ -233,9 +267,16 @@ def repriced(prices: Prices, known: IncumbentEstimate, settings: Settings) -> Pr
     """
     margin = settings.aim * jnp.sqrt(settings.weight * known.noise[1:])
     off = (known.mean[1:] + margin) / jnp.maximum(known.spread[1:], 1e-12)
-    off = jnp.clip(off, -FARTHEST, FARTHEST)
-    steady = jnp.clip(prices.steady + settings.price_rate * off, 0.0, LIMIT_OF_PRICES)
-    return Prices(jnp.clip(steady + settings.price_reaction * off, 0.0, LIMIT_OF_PRICES), steady)
+    slow = jnp.clip(off, -settings.price_clip, settings.price_clip)
+    fast = jnp.clip(off, -settings.reaction_clip, settings.reaction_clip)
+    if True:
+        factor = jnp.clip(prices.steady * jnp.exp(settings.price_rate * slow), 0.05, 100.0)
+        nothing = jnp.exp(-settings.price_reaction * settings.reaction_clip)
+        kind1 = factor * (jnp.exp(settings.price_reaction * fast) - nothing) / (1 - nothing)
+    steady = jnp.clip(prices.steady + settings.price_rate * slow, 0.0, LIMIT_OF_PRICES)
+    one = jnp.asarray(settings.price_kind) == 1
+    kind0 = jnp.clip(steady + settings.price_reaction * fast, 0.0, LIMIT_OF_PRICES)
+    return Prices(jnp.where(one, kind1, kind0), jnp.where(one, factor, steady))
 
 
 def objective(

@@ -17,7 +17,21 @@ from pcces.envs.task import Continuous
 from pcces.rl.epochs import Epoch, step_columns
 from pcces.rl.policy import Policy, forward
 
+import os
 Array = Any
+ACT = {"relu": jax.nn.relu, "silu": jax.nn.silu, "tanh": jnp.tanh}[os.environ.get("CACT", "tanh")]
+PREV = bool(os.environ.get("CPREV"))
+CMB = int(os.environ.get("CMB", "1"))
+
+
+def view(epoch):
+    if not PREV:
+        return epoch.observations
+    sig = epoch.signals
+    unit = jnp.sqrt(summed((sig**2 * epoch.weights).sum((1, 2)))) + 1e-8
+    shown = sig * (epoch.going * epoch.played) / unit[:, None, None]
+    before = jnp.concatenate([jnp.zeros_like(shown[:, :1]), shown], axis=1)
+    return jnp.concatenate([epoch.observations, before])
 
 
 class Critics(NamedTuple):
@@ -48,7 +62,11 @@ def init_critics(net: Policy, signals: int, settings: Any, key: Array) -> Critic
 
 def said(net: Policy, weights: Array, observations: Array) -> Array:
     """What one critic says in its own units: (N,) for observations (size, N)."""
-    return forward(net.unpack(weights)[0], observations)[0]
+    h = observations
+    layers = net.unpack(weights)[0]
+    for layer in layers[:-1]:
+        h = ACT(layer.weights.T @ h + layer.bias[:, None])
+    return (layers[-1].weights.T @ h + layers[-1].bias[:, None])[0]
 
 
 def all_said(net: Policy, weights: Array, observations: Array) -> Array:
@@ -124,10 +142,10 @@ def fit(net: Policy, settings: Any, critics: Critics, epoch: Epoch, targets: Arr
         updates, adam = optax.adam(settings.critic_rate).update(summed(jax.grad(loss)(w, part)), adam)
         return w + updates, adam
 
-    columns = step_columns(epoch.observations[:, :-1]), target, weights
+    columns = step_columns(view(epoch)[:, :-1]), target, weights
     carry = critics.weights, critics.adam
     for_passes = jax.random.split(key, settings.passes)
-    (w, adam), _ = jax.lax.scan(lambda c, k: (one_pass(settings, update, c, columns, k), None), carry, for_passes)
+    (w, adam), _ = jax.lax.scan(lambda c, k: (one_pass(settings, update, c, columns, k, settings.minibatches * CMB), None), carry, for_passes)
     return critics._replace(weights=w, adam=adam)
 
 
@@ -142,11 +160,12 @@ def shuffled(key: Array, count: int) -> Array:
     return jnp.sort(jax.random.bits(key, (count,)) & ~mask | jnp.arange(count, dtype=jnp.uint32)) & mask
 
 
-def one_pass(settings: Any, update: Callable[[Any, Any], Any], carry: Any, columns: tuple, key: Array) -> Any:
+def one_pass(settings: Any, update: Callable[[Any, Any], Any], carry: Any, columns: tuple, key: Array, minibatches: int = 0) -> Any:
     """`update` on every minibatch of the columns (.., N), the last of which are the steps' weights, in random order."""
     count = columns[-1].shape[-1]
-    size = count // settings.minibatches
-    order = shuffled(key, count)[: size * settings.minibatches].reshape(settings.minibatches, size)
+    minibatches = minibatches or settings.minibatches
+    size = count // minibatches
+    order = shuffled(key, count)[: size * minibatches].reshape(minibatches, size)
 
     def body(carry: Any, rows: Array) -> tuple:
         *part, weights = (jnp.take(column, rows, axis=-1) for column in columns)

@@ -57,6 +57,10 @@ def divergence_of(policy: Policy, distribution: tuple[Array, Array], did: Action
 
 def divergence(policy: Policy, x: Array, did: Actions) -> Array:
     """This device's part of E[KL(pi || pi_x)]."""
+    import os
+    if os.environ.get("CAPG"):
+        r = ratios(policy, x, did)
+        return (r - 1 - jnp.log(jnp.maximum(r, 1e-20))) @ did.weights
     return divergence_of(policy, distributions(policy, x, did), did)
 
 
@@ -111,6 +115,9 @@ def improve(
     def update(carry: tuple, part: tuple) -> tuple:
         x, adam = carry
         updates, adam = optax.scale_by_adam().update(summed(jax.grad(loss)(x, part)), adam)
+        import os
+        if os.environ.get("SLOWSTD") and not policy.discrete:
+            updates = updates.at[-policy.outputs:].multiply(float(os.environ["SLOWSTD"]))
         return x - rate * updates, adam
 
     columns = did.observations, did.actions, did.log_probability, step_columns(advantage), did.weights

@@ -180,6 +180,18 @@ class Policy:
             return xp.sum(xp.where(chosen, log_softmax(head), xp.zeros_like(head)), axis=0)
         _, half = self.scale()
         z = self.standardised(head, log_std, actions)
+        import os
+        if os.environ.get("CAPG"):
+            import jax.scipy.special as js
+            import jax.numpy as jnp
+            middle, h2 = (column(jnp.asarray(part, dtype=head.dtype), head) for part in self.scale())
+            a = (actions - middle) / h2
+            std = column(jnp.exp(log_std), head)
+            ls = column(log_std, head)
+            inner = -0.5 * z**2 - ls - 0.5 * math.log(2 * math.pi)
+            up = js.log_ndtr(jnp.where(a >= 1, (head - 1) / std, 0.0))
+            dn = js.log_ndtr(jnp.where(a <= -1, (-1 - head) / std, 0.0))
+            return jnp.where(a >= 1, up, jnp.where(a <= -1, dn, inner)).sum(0)
         constant = sum(math.log(width) + 0.5 * math.log(2 * math.pi) for width in half)
         return -0.5 * xp.sum(z**2, axis=0) - xp.sum(log_std, axis=0) - constant
 

@@ -286,6 +286,14 @@ class BatchSettings(Common):
         0.1, "what a limit broken by one standard deviation of an episode's cost adds to its price"
     )
     price_reaction: float = setting(1.0, "how much the price follows the present distance from the limit")
+    gae_ended: float = setting(0.95, "trial")
+    cost_gae: float = setting(0.95, "trial")
+    cost_discount: float = setting(0.99, "trial")
+    price_kind: int = setting(0, "trial: 0 additive, 1 factor")
+    price_clip: float = setting(2.0, "trial: of steady")
+    reaction_clip: float = setting(2.0, "trial")
+    first_price: float = setting(0.0, "trial")
+    critic_passes: int = setting(0, "trial")
     aim: float = setting(
         1.0, "standard errors below its limit that a cost is steered to: raise it if runs are just not certified", FIRST
     )
